@@ -1,0 +1,104 @@
+import type { ContextValues } from "./context.ts";
+import type { ModelError } from "./error.ts";
+import type { ParamValue } from "./spec.ts";
+import type { NamedTensors } from "./tensor.ts";
+
+/** The four kinds of call, one per handler. */
+export type CallKind = "predict" | "stream" | "batch" | "chat";
+
+/** Parameters of a call by name; checked and converted where the function declares them. */
+export type CallParams = Readonly<Record<string, ParamValue>>;
+
+interface CallBase {
+  /** The request id: in logs, errors and spans. */
+  readonly id: string;
+  readonly model: string;
+  /** Undefined = the registry's default. */
+  readonly version: string | undefined;
+  readonly params: CallParams;
+  /** The caller's bound on a stream's chunks; undefined = the function's own. */
+  readonly maxTokens: number | undefined;
+  readonly signal: AbortSignal;
+  /** Epoch milliseconds. */
+  readonly deadline: number | undefined;
+  /** Lower-cased request metadata. */
+  readonly metadata: Headers;
+  /** Typed extras from interceptors. */
+  readonly values: ContextValues;
+}
+
+/** One request of a batch. */
+export interface BatchCallItem {
+  readonly id: string;
+  readonly input: NamedTensors;
+  readonly params: CallParams;
+  readonly signal: AbortSignal;
+}
+
+/** One message of a conversation. */
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+  /** The answer was cut short by a cancel, a deadline or a failure. */
+  readonly interrupted?: true;
+}
+
+/** A session between two turns. */
+export interface SessionSnapshot {
+  readonly id: string;
+  /** Turns answered so far. */
+  readonly turn: number;
+  /** Oldest first; bounded. */
+  readonly history: readonly ChatMessage[];
+  readonly state: unknown;
+}
+
+/** One request, one answer. */
+export interface PredictCall extends CallBase {
+  readonly kind: "predict";
+  readonly input: NamedTensors;
+}
+
+/** One request, many chunks. */
+export interface StreamCall extends CallBase {
+  readonly kind: "stream";
+  readonly input: NamedTensors;
+}
+
+/** Many requests, one answer each. */
+export interface BatchCall extends CallBase {
+  readonly kind: "batch";
+  readonly items: readonly BatchCallItem[];
+}
+
+/** One turn of a conversation. */
+export interface ChatCall extends CallBase {
+  readonly kind: "chat";
+  readonly sessionId: string;
+  readonly message: ChatMessage;
+  /** Filled in by the session interceptor; undefined on a session's first turn. */
+  readonly session: SessionSnapshot | undefined;
+}
+
+/** What a protocol asks of a function. */
+export type Call = PredictCall | StreamCall | BatchCall | ChatCall;
+
+/** What a function answers: predict 1 reply, stream and chat any number, batch one per item. */
+export type Reply =
+  /** `final` where the producer knows that no reply follows. */
+  | { readonly type: "tensors"; readonly index: number; readonly output: NamedTensors; readonly final?: boolean }
+  /** One item of a batch failed. */
+  | { readonly type: "failure"; readonly index: number; readonly error: ModelError }
+  /** A token of a stream, a piece of a chat's answer. */
+  | { readonly type: "delta"; readonly index: number; readonly text: string; readonly final?: boolean }
+  /** The session's new state; consumed by the session interceptor. */
+  | { readonly type: "session"; readonly state: unknown };
+
+/**
+ * Runs one call. The end of the iterable is success, a throw (at the call or while iterating) is a `ModelError`,
+ * `return()` cancels. Once `call.signal` is aborted the iterable throws its reason without waiting for the handler.
+ */
+export type Invoke = (call: Call) => AsyncIterable<Reply, void, undefined>;
+
+/** A cross-cutting feature around a call. */
+export type Interceptor = (next: Invoke) => Invoke;

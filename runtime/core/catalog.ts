@@ -1,0 +1,104 @@
+import type { CallKind } from "./call.ts";
+import { ModelError, quote } from "./error.ts";
+import type { NamedSpec, ParamSpecs } from "./spec.ts";
+
+/** Where a function is in its life. */
+export type ModelState = "registered" | "loading" | "ready" | "draining" | "unloaded" | "failed";
+
+/** What protocols and listings may know of a function. */
+export interface CatalogEntry {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string | undefined;
+  /** Undefined = untyped. */
+  readonly input: readonly NamedSpec[] | undefined;
+  readonly output: readonly NamedSpec[] | undefined;
+  readonly params: ParamSpecs | undefined;
+  /** What it can answer, fallbacks included. */
+  readonly kinds: readonly CallKind[];
+  /** The most items of one batch. */
+  readonly maxBatch: number;
+  readonly state: ModelState;
+}
+
+/** The functions that are served. */
+export interface Catalog {
+  list(): Iterable<CatalogEntry>;
+  /** Without `version` the default one. */
+  get(name: string, version?: string): CatalogEntry | undefined;
+}
+
+/**
+ * The function that a caller named: `name`, `name@version`, or "" where exactly one can answer `kind`.
+ *
+ * Throws `invalid_argument`, `not_found` or `unimplemented`.
+ */
+export function findEntry(catalog: Catalog, requested: string, kind: CallKind, field: string): CatalogEntry {
+  const entry = requested === "" ? defaultEntry(catalog, kind, field) : namedEntry(catalog, requested);
+  if (!entry.kinds.includes(kind)) throw unimplemented(entry.name, kind);
+  return entry;
+}
+
+/** A function has neither the handler for a kind of call nor a fallback. */
+export function unimplemented(name: string, kind: CallKind): ModelError {
+  return new ModelError("unimplemented", `Function "${name}" has no ${kind} handler, nor one that can stand in for it`);
+}
+
+function defaultEntry(catalog: Catalog, kind: CallKind, field: string): CatalogEntry {
+  const able = [...catalog.list()].filter((entry) => entry.kinds.includes(kind));
+  if (able.length === 1) return able[0]!;
+  const names = listNames(able.map((entry) => entry.name));
+  throw new ModelError(
+    "invalid_argument",
+    able.length === 0
+      ? `Cannot choose a model: ${field} is empty and no function has a ${kind} handler`
+      : `Cannot choose a model: ${field} is empty, wanted one of ${names}`,
+  );
+}
+
+function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
+  const at = requested.lastIndexOf("@");
+  const [name, version] = at > 0 ? [requested.slice(0, at), requested.slice(at + 1)] : [requested, undefined];
+  const entry = catalog.get(name, version);
+  if (entry) return entry;
+  const versions = [...catalog.list()].filter((other) => other.name === name).map((other) => other.version);
+  if (version !== undefined && versions.length > 0) {
+    throw new ModelError(
+      "not_found",
+      `Model ${quote(name)} has no version ${quote(version)}, only ${listNames(versions)}`,
+    );
+  }
+  const names = [...new Set([...catalog.list()].map((other) => other.name))];
+  const near = nearest(name, names);
+  const hint = near.length > 0 ? `; the nearest names are ${listNames(near)}` : "";
+  throw new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
+}
+
+function listNames(names: readonly string[]): string {
+  const shown = [...new Set(names)].slice(0, 20).map((name) => quote(name));
+  return names.length > 20 ? `${shown.join(", ")}, ...` : shown.join(", ");
+}
+
+/** The candidates that `name` may have been meant for, best first, three at most. */
+export function nearest(name: string, candidates: readonly string[]): readonly string[] {
+  const wanted = name.slice(0, 100);
+  return candidates
+    .map((candidate) => ({ candidate, distance: editDistance(wanted, candidate) }))
+    .filter(({ candidate, distance }) => distance <= Math.max(2, candidate.length / 2))
+    .sort((a, b) => a.distance - b.distance || a.candidate.localeCompare(b.candidate))
+    .slice(0, 3)
+    .map(({ candidate }) => candidate);
+}
+
+// Levenshtein's distance, two rows at a time.
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 0; i < a.length; i++) {
+    const row = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      row.push(Math.min(row[j]! + 1, previous[j + 1]! + 1, previous[j]! + (a[i] === b[j] ? 0 : 1)));
+    }
+    previous = row;
+  }
+  return previous[b.length]!;
+}

@@ -1,0 +1,120 @@
+import type { Call, ChatMessage } from "./call.ts";
+import type { Logger } from "./log.ts";
+
+/** Names a typed value that an interceptor hands to handlers. */
+export interface ContextKey<T> {
+  readonly id: symbol;
+  readonly defaultValue: T;
+}
+
+/** Typed values from interceptors. */
+export interface ContextValues {
+  /** The value for `key`, or the key's default. */
+  get<T>(key: ContextKey<T>): T;
+}
+
+/** The second argument of `predict`. `M` is what `load` returned. */
+export interface Context<M, P> {
+  /** The caller's `request-id`, or one that the runtime made. */
+  readonly requestId: string;
+  /** Aborts on client cancel, deadline, or server shutdown; `reason` says which. */
+  readonly signal: AbortSignal;
+  readonly deadline: Date | undefined;
+  /** Milliseconds left, `Infinity` without a deadline. */
+  remainingMs(): number;
+  readonly params: P;
+  /** The caller's max_tokens; undefined when it was 0 or the protocol has none. */
+  readonly maxTokens: number | undefined;
+  /** What `load` returned. */
+  readonly model: M;
+  readonly log: Logger;
+  /** Lower-cased request metadata. */
+  readonly metadata: Headers;
+  readonly values: ContextValues;
+}
+
+/** The second argument of `stream`: it may yield, or call `emit` (for callback libraries). */
+export interface StreamContext<M, P, C> extends Context<M, P> {
+  /** Resolves once the reader took the chunk; rejects when the call is aborted. */
+  emit(chunk: C): Promise<void>;
+}
+
+/** One request of a batch. */
+export interface BatchItem<I, P> {
+  readonly input: I;
+  readonly params: P;
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+}
+
+/** The second argument of `batch`: one per batch; what belongs to one request sits on its `BatchItem`. */
+export interface BatchContext<M> {
+  /** Aborts when every item is aborted, or at shutdown. */
+  readonly signal: AbortSignal;
+  /** The tightest deadline among the items. */
+  remainingMs(): number;
+  readonly model: M;
+  readonly log: Logger;
+}
+
+/** A conversation as its handler sees it. */
+export interface Session<S> {
+  readonly id: string;
+  /** Turns answered before this one: 0 on the first. */
+  readonly turn: number;
+  /** Without the current message; the oldest turns leave first when it grows beyond its bounds. */
+  readonly history: readonly ChatMessage[];
+  /** Structured-cloneable; saved when the turn succeeds. */
+  state: S;
+}
+
+/** The second argument of `chat`. */
+export interface ChatContext<M, P, S> extends Context<M, P> {
+  readonly session: Session<S>;
+  /** Resolves once the reader took the piece; rejects when the call is aborted. */
+  emit(delta: string): Promise<void>;
+}
+
+/** The argument of `load`. */
+export interface LoadContext {
+  readonly name: string;
+  /** Aborts at shutdown. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  /** A file next to the function. */
+  asset(path: string): URL;
+}
+
+/** Makes a key for a value that an interceptor hands to handlers. */
+export function createContextKey<T>(description: string, defaultValue: T): ContextKey<T> {
+  return { id: Symbol(description), defaultValue };
+}
+
+/** No values at all: every key has its default. */
+export const NO_VALUES: ContextValues = { get: (key) => key.defaultValue };
+
+/** `values` with one more. */
+export function withValue<T>(values: ContextValues, key: ContextKey<T>, value: T): ContextValues {
+  return { get: <V>(asked: ContextKey<V>) => (asked.id === key.id ? value as unknown as V : values.get(asked)) };
+}
+
+/** Milliseconds until `deadline` (epoch milliseconds), 0 when past, `Infinity` without one. */
+export function remainingMs(deadline: number | undefined): number {
+  return deadline === undefined ? Infinity : Math.max(0, deadline - Date.now());
+}
+
+/** The part of a context that all handlers share. */
+export function createContext<M, P>(call: Call, signal: AbortSignal, model: M, log: Logger): Context<M, P> {
+  return {
+    requestId: call.id,
+    signal,
+    deadline: call.deadline === undefined ? undefined : new Date(call.deadline),
+    remainingMs: () => remainingMs(call.deadline),
+    params: call.params as P,
+    maxTokens: call.maxTokens,
+    model,
+    log,
+    metadata: call.metadata,
+    values: call.values,
+  };
+}

@@ -1,0 +1,75 @@
+/** Why a call failed: gRPC's status names, in lower case. */
+export type ErrorCode =
+  | "cancelled"
+  | "unknown"
+  | "invalid_argument"
+  | "deadline_exceeded"
+  | "not_found"
+  | "already_exists"
+  | "permission_denied"
+  | "resource_exhausted"
+  | "failed_precondition"
+  | "aborted"
+  | "out_of_range"
+  | "unimplemented"
+  | "internal"
+  | "unavailable"
+  | "data_loss"
+  | "unauthenticated";
+
+/** What a {@linkcode ModelError} carries besides its message. */
+export interface ModelErrorOptions {
+  /** Reaches the client; `retryAfterMs` among them tells it when to try again. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** Reaches the log only. */
+  readonly cause?: unknown;
+}
+
+// Two copies of this module may meet (a worker's realm, a second copy of the package): a brand, not the prototype.
+const BRAND = Symbol.for("tensorlet.ModelError");
+
+/**
+ * The failure of one call. Thrown by a handler, its code, message and details reach the client; any other
+ * exception reaches it as `internal` with a neutral text, and only the log gets the cause.
+ *
+ * @example
+ * ```ts
+ * import { ModelError } from "tensorlet";
+ *
+ * const error = new ModelError("invalid_argument", "Cannot embed an empty text");
+ * console.assert(error.code === "invalid_argument");
+ * ```
+ */
+export class ModelError extends Error {
+  /** gRPC's status, in lower case. */
+  readonly code: ErrorCode;
+  /** Reaches the client. */
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+
+  /** Makes the error of one call; `message` reaches the client. */
+  constructor(code: ErrorCode, message: string, options: ModelErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.name = "ModelError";
+    this.code = code;
+    this.details = options.details;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** Recognises errors of another copy of this module too. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && BRAND in value;
+  }
+}
+
+/** What the client is told of an exception that is not a `ModelError`: nothing of its text. */
+export function toModelError(thrown: unknown, requestId: string): ModelError {
+  if (thrown instanceof ModelError) return thrown;
+  return new ModelError("internal", `The function failed (request id ${requestId}); the server's log has the cause`, {
+    cause: thrown,
+  });
+}
+
+/** Text from a caller or a file, quoted and cut so that it fits in an error message. */
+export function quote(text: string, maxLength = 100): string {
+  return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
+}

@@ -1,0 +1,238 @@
+// Runs a function's handlers: the one place that knows which handler answers which kind of call, and the fallbacks.
+import type { BatchCall, BatchCallItem, Call, ChatCall, Invoke, PredictCall, Reply, StreamCall } from "./call.ts";
+import { unimplemented } from "./catalog.ts";
+import { completeOutput } from "./check.ts";
+import { type BatchContext, type BatchItem, createContext, remainingMs, type Session } from "./context.ts";
+import type { ResolvedModel } from "./define.ts";
+import { ModelError, toModelError } from "./error.ts";
+import { type Logger, withFields } from "./log.ts";
+import { abortable, linkSignals } from "./signal.ts";
+import { ChunkSource } from "./stream.ts";
+import type { NamedTensors } from "./tensor.ts";
+
+/** How many of a batch's items run `predict` at once where there is no `batch` handler. */
+const PREDICT_CONCURRENCY = 8;
+
+/** A model that is loaded: its definition, and what its `load` returned. */
+export interface LoadedModel {
+  readonly model: ResolvedModel;
+  readonly loaded: unknown;
+  readonly log: Logger;
+}
+
+/** Runs calls in this very event loop. */
+export function createExecutor(target: LoadedModel): Invoke {
+  return (call) => {
+    if (!target.model.kinds.includes(call.kind)) throw unimplemented(target.model.name, call.kind);
+    switch (call.kind) {
+      case "predict":
+        return predict(target, call);
+      case "stream":
+        return target.model.handlers.stream ? stream(target, call) : predict(target, call);
+      case "batch":
+        return batch(target, call);
+      case "chat":
+        return chat(target, call);
+    }
+  };
+}
+
+async function* predict(target: LoadedModel, call: PredictCall | StreamCall): AsyncGenerator<Reply, void, undefined> {
+  yield { type: "tensors", index: 0, output: await predictOne(target, call, call), final: true };
+}
+
+async function predictOne(target: LoadedModel, call: Call, item: BatchCallItem): Promise<NamedTensors> {
+  const { handlers } = target.model;
+  if (!handlers.predict) {
+    const [outcome] = await runBatch(target, call, [item]);
+    if (outcome instanceof ModelError) throw outcome;
+    return outcome!;
+  }
+  const context = createContext(
+    { ...call, id: item.id, params: item.params },
+    item.signal,
+    target.loaded,
+    logOf(target, item.id),
+  );
+  const returned = await run(item.signal, () => handlers.predict!(handlerInput(target.model, item.input), context));
+  return complete(target.model, returned);
+}
+
+async function* stream(target: LoadedModel, call: StreamCall): AsyncGenerator<Reply, void, undefined> {
+  using linked = linkSignals(call.signal);
+  const source = new ChunkSource<unknown>(linked.signal);
+  const emit = (chunk: unknown) => source.emit(chunk);
+  const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), emit };
+  try {
+    call.signal.throwIfAborted();
+    source.attach(target.model.handlers.stream!(handlerInput(target.model, call.input), context));
+    let index = 0;
+    for await (const chunk of source) {
+      const reply = toReply(target.model, chunk, index++, call.maxTokens);
+      yield reply;
+      if (reply.final) return;
+    }
+  } finally {
+    // Also for a handler that emits: it has no return() to run.
+    linked.abort(new ModelError("cancelled", "The stream has ended"));
+  }
+}
+
+function toReply(model: ResolvedModel, chunk: unknown, index: number, maxTokens: number | undefined) {
+  const last = index + 1 === maxTokens;
+  if (typeof chunk === "string") return { type: "delta", index, text: chunk, final: last } as const;
+  if (typeof chunk === "object" && chunk !== null && "token" in chunk) {
+    const { token, final } = chunk as { token: unknown; final?: boolean };
+    if (typeof token !== "string") {
+      throw new ModelError("internal", "The function's answer cannot be used: a token is no string");
+    }
+    return { type: "delta", index, text: token, final: last || final === true } as const;
+  }
+  return { type: "tensors", index, output: complete(model, chunk), final: last } as const;
+}
+
+async function* batch(target: LoadedModel, call: BatchCall): AsyncGenerator<Reply, void, undefined> {
+  const outcomes = target.model.handlers.batch
+    ? await runBatch(target, call, call.items)
+    : await mapConcurrently(call.items, (item) => outcomeOf(target, call, item));
+  for (const [index, outcome] of outcomes.entries()) {
+    if (outcome instanceof ModelError) yield { type: "failure", index, error: outcome };
+    else yield { type: "tensors", index, output: outcome };
+  }
+}
+
+async function outcomeOf(target: LoadedModel, call: Call, item: BatchCallItem): Promise<NamedTensors | ModelError> {
+  try {
+    return await predictOne(target, call, item);
+  } catch (error) {
+    if (call.signal.aborted) throw call.signal.reason;
+    return toModelError(error, call.id);
+  }
+}
+
+async function runBatch(
+  target: LoadedModel,
+  call: Call,
+  items: readonly BatchCallItem[],
+): Promise<readonly (NamedTensors | ModelError)[]> {
+  const { model, loaded } = target;
+  using linked = linkSignals(call.signal);
+  const context: BatchContext<unknown> = {
+    signal: linked.signal,
+    remainingMs: () => remainingMs(call.deadline),
+    model: loaded,
+    log: logOf(target, call.id),
+  };
+  const requests: BatchItem<unknown, unknown>[] = items.map((item) => ({
+    input: handlerInput(model, item.input),
+    params: item.params,
+    requestId: item.id,
+    signal: item.signal,
+  }));
+  const returned = await run(linked.signal, () => model.handlers.batch!(requests, context));
+  if (!Array.isArray(returned) || returned.length !== items.length) {
+    const got = Array.isArray(returned) ? `${returned.length}` : typeof returned;
+    throw new ModelError(
+      "internal",
+      `The function's answer cannot be used: batch gave ${got} results, expected ${items.length}`,
+    );
+  }
+  return returned.map((value) => value instanceof ModelError ? value : complete(model, value));
+}
+
+async function* chat(target: LoadedModel, call: ChatCall): AsyncGenerator<Reply, void, undefined> {
+  const { handlers } = target.model;
+  using linked = linkSignals(call.signal);
+  const source = new ChunkSource<string>(linked.signal);
+  const session: Session<unknown> = {
+    id: call.sessionId,
+    turn: call.session?.turn ?? 0,
+    history: call.session?.history ?? [],
+    // A turn that fails leaves no trace in the state, so the handler works on a copy.
+    state: call.session ? structuredClone(call.session.state) : target.model.session.init(),
+  };
+  const emit = (delta: string) => source.emit(delta);
+  const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), session, emit };
+  try {
+    call.signal.throwIfAborted();
+    source.attach(handlers.chat!(call.message, context));
+    let index = 0;
+    let next = await source.next();
+    while (!next.done) {
+      const text = next.value;
+      if (typeof text !== "string") {
+        throw new ModelError("internal", "The function's answer cannot be used: a chat piece is no string");
+      }
+      const following = source.next();
+      const final = await endsAtOnce(following);
+      if (final) yield { type: "session", state: cloneState(session.state) };
+      yield { type: "delta", index: index++, text, final };
+      if (final) return;
+      next = await following;
+    }
+    yield { type: "session", state: cloneState(session.state) };
+  } finally {
+    linked.abort(new ModelError("cancelled", "The turn has ended"));
+  }
+}
+
+/**
+ * Whether a handler's last piece was its last: one that returns right after it does so within a few microtasks, so
+ * the end can ride on that piece. One that goes on working is not waited for.
+ */
+async function endsAtOnce(following: Promise<IteratorResult<unknown, void>>): Promise<boolean> {
+  let ended = false;
+  let settled = false;
+  following.then(({ done }) => (ended = done === true, settled = true), () => (settled = true));
+  for (let i = 0; i < 10 && !settled; i++) await undefined;
+  return ended;
+}
+
+function cloneState(state: unknown): unknown {
+  try {
+    return structuredClone(state);
+  } catch (cause) {
+    throw new ModelError("internal", "The session's state cannot be saved: it is not structured-cloneable", { cause });
+  }
+}
+
+// Runs user code against the call's signal: an abort settles at once, whatever the handler does.
+async function run<T>(signal: AbortSignal, handler: () => T | PromiseLike<T>): Promise<T> {
+  signal.throwIfAborted();
+  try {
+    const returned = handler();
+    return await (isPromise(returned) ? abortable(returned, signal) : returned) as T;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  }
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value;
+}
+
+function handlerInput(model: ResolvedModel, input: NamedTensors): unknown {
+  if (model.input === undefined) return Object.values(input);
+  return model.singleInput ? input["0"] : input;
+}
+
+function complete(model: ResolvedModel, returned: unknown): NamedTensors {
+  return completeOutput(model.output, model.singleOutput, returned);
+}
+
+function logOf(target: LoadedModel, requestId: string): Logger {
+  return withFields(target.log, { requestId });
+}
+
+async function mapConcurrently<T, R>(items: readonly T[], action: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let taken = 0;
+  const worker = async () => {
+    while (taken < items.length) {
+      const index = taken++;
+      results[index] = await action(items[index]!);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(PREDICT_CONCURRENCY, items.length) }, worker));
+  return results;
+}

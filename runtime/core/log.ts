@@ -1,0 +1,37 @@
+/** Fields of a log line beside its message. */
+export interface LogFields {
+  readonly [field: string]: unknown;
+}
+
+/** How urgent a log line is. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** One log line. */
+export interface LogRecord {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** Writes structured log lines. */
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+}
+
+/** The log levels, least urgent first. */
+export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/** A logger that hands every record to `write`; `fields` are added to each. */
+export function createLogger(write: (record: LogRecord) => void, fields: LogFields = {}): Logger {
+  const at = (level: LogLevel) => (message: string, more: LogFields = {}) =>
+    write({ level, message, fields: { ...fields, ...more } });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** `log` with `fields` added to each record. */
+export function withFields(log: Logger, fields: LogFields): Logger {
+  return createLogger((record) => log[record.level](record.message, record.fields), fields);
+}

@@ -1,0 +1,75 @@
+import { ModelError } from "./error.ts";
+
+/** A signal of one's own that also follows its parents. */
+export interface LinkedSignal extends Disposable {
+  readonly signal: AbortSignal;
+  abort(reason: unknown): void;
+}
+
+// setTimeout takes 31 bits; beyond that it fires at once.
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Makes a signal that aborts with its parents, or by its own `abort`. Dispose it to unlink it. */
+export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
+  const controller = new AbortController();
+  const undo: (() => void)[] = [];
+  for (const parent of parents) {
+    if (parent.aborted) {
+      controller.abort(parent.reason);
+      break;
+    }
+    const follow = () => controller.abort(parent.reason);
+    parent.addEventListener("abort", follow, { once: true });
+    undo.push(() => parent.removeEventListener("abort", follow));
+  }
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    [Symbol.dispose]: () => undo.forEach((unlink) => unlink()),
+  };
+}
+
+/** Calls `action` at `deadline` (epoch milliseconds), however far off; returns what takes it back. */
+export function atDeadline(deadline: number, action: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const arm = () => {
+    const left = deadline - Date.now();
+    timer = left > MAX_TIMER_MS ? setTimeout(arm, MAX_TIMER_MS) : setTimeout(action, Math.max(0, left));
+  };
+  arm();
+  return () => clearTimeout(timer);
+}
+
+/** `promise`, or a rejection with the signal's reason as soon as it aborts. */
+export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    const settle = () => signal.removeEventListener("abort", onAbort);
+    promise.then((value) => (settle(), resolve(value)), (error) => (settle(), reject(error)));
+  });
+}
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** The reason of a call whose deadline passed. */
+export function deadlineExceeded(): ModelError {
+  return new ModelError("deadline_exceeded", "The call's deadline passed before it was answered");
+}
+
+/** The reason of a call whose client left. */
+export function cancelledByClient(): ModelError {
+  return new ModelError("cancelled", "The client cancelled the call");
+}
+
+/** The reason of a call that a shutdown ended. */
+export function shuttingDown(): ModelError {
+  return new ModelError("unavailable", "The server is shutting down", { details: { retryAfterMs: 1000 } });
+}

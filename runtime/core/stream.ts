@@ -1,0 +1,142 @@
+import { ModelError } from "./error.ts";
+
+// A handler that never awaits `emit` would otherwise fill the memory while its reader is slow.
+const MAX_UNAWAITED = 1024;
+
+interface Waiting<C> {
+  readonly chunk: C;
+  taken(): void;
+  refuse(reason: unknown): void;
+}
+
+interface Reader<C> {
+  resolve(result: IteratorResult<C, void>): void;
+  reject(reason: unknown): void;
+}
+
+/**
+ * The chunks of one handler in order, whether it yields, emits, or both. Pulled: the generator runs only while a
+ * reader waits. Once the signal aborts, `next()` rejects with its reason, `emit` too, and the generator's `return()` runs.
+ */
+export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined> {
+  readonly #signal: AbortSignal;
+  readonly #unfollow: () => void;
+  #generator: AsyncIterator<C, void, undefined> | undefined;
+  #stepping = false;
+  #queue: Waiting<C>[] = [];
+  #reader: Reader<C> | undefined;
+  #ended = false;
+  #failure: { readonly reason: unknown } | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    const onAbort = () => this.#close(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#unfollow = () => signal.removeEventListener("abort", onAbort);
+    if (signal.aborted) this.#close(signal.reason);
+  }
+
+  /** Takes what the handler returned: a generator, or the promise of one that emits. */
+  attach(emitted: AsyncIterable<C, void, undefined> | PromiseLike<void> | undefined): void {
+    if (emitted !== undefined && Symbol.asyncIterator in emitted) {
+      this.#generator = emitted[Symbol.asyncIterator]();
+      if (this.#failure) this.#stop();
+      return;
+    }
+    this.#stepping = true;
+    Promise.resolve(emitted).then(() => this.#end(), (error) => this.#fail(error));
+  }
+
+  /** What `ctx.emit` does. */
+  emit(chunk: C): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure.reason);
+    if (this.#ended) return Promise.reject(new ModelError("cancelled", "Cannot emit: the call has ended"));
+    if (this.#queue.length >= MAX_UNAWAITED) {
+      return Promise.reject(
+        new RangeError(`Cannot emit: ${MAX_UNAWAITED} chunks wait for the reader; await each emit()`),
+      );
+    }
+    return new Promise((taken, refuse) => this.#deliver({ chunk, taken, refuse }));
+  }
+
+  next(): Promise<IteratorResult<C, void>> {
+    const waiting = this.#queue.shift();
+    if (waiting) {
+      waiting.taken();
+      return Promise.resolve({ done: false, value: waiting.chunk });
+    }
+    if (this.#failure) return Promise.reject(this.#failure.reason);
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject };
+      this.#step();
+    });
+  }
+
+  /** The reader leaves early: emits are refused and the generator's `finally` runs. */
+  return(): Promise<IteratorResult<C, void>> {
+    if (!this.#ended) this.#close(new ModelError("cancelled", "The reader of this stream left"));
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #step(): void {
+    if (this.#stepping || !this.#generator) return;
+    this.#stepping = true;
+    this.#generator.next().then(({ done, value }) => {
+      this.#stepping = false;
+      if (done) return this.#end();
+      this.#deliver({ chunk: value, taken() {}, refuse() {} });
+    }, (error) => this.#fail(error));
+  }
+
+  #deliver(waiting: Waiting<C>): void {
+    if (this.#failure) return waiting.refuse(this.#failure.reason);
+    const reader = this.#reader;
+    if (!reader) {
+      this.#queue.push(waiting);
+      return;
+    }
+    this.#reader = undefined;
+    waiting.taken();
+    reader.resolve({ done: false, value: waiting.chunk });
+  }
+
+  #end(): void {
+    if (this.#failure) return;
+    this.#ended = true;
+    this.#unfollow();
+    this.#reader?.resolve({ done: true, value: undefined });
+    this.#reader = undefined;
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure) return;
+    // A handler that stops because of the abort throws something of its own: the abort is why.
+    const reason = this.#signal.aborted ? this.#signal.reason : error;
+    this.#failure = { reason };
+    this.#unfollow();
+    this.#reader?.reject(reason);
+    this.#reader = undefined;
+  }
+
+  #close(reason: unknown): void {
+    if (this.#failure || this.#ended) return;
+    this.#failure = { reason };
+    this.#unfollow();
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const waiting of queue) waiting.refuse(reason);
+    this.#reader?.reject(reason);
+    this.#reader = undefined;
+    this.#stop();
+  }
+
+  // Not awaited: a handler stuck in an await would hold up its caller.
+  #stop(): void {
+    this.#generator?.return?.()?.then(undefined, () => {});
+  }
+}
