@@ -1,0 +1,14 @@
+#!/bin/bash
+# Foreign clients against a real server: the bug reports' cases, the contract's cases, and the Python and Go examples.
+#
+#   test/e2e/run.sh [DENO COMMAND] [run.py's options]
+#
+# DENO COMMAND is one word as the shell sees it, "deno" by default; "npx -y deno@2.9.6" works too.
+. "$(dirname "$0")/setup.sh"
+
+deno=deno
+if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
+  deno=$1
+  shift
+fi
+run_suite run.py "$deno" "$@"

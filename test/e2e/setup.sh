@@ -1,0 +1,48 @@
+# Sourced by run.sh and kill_test.sh: finds a Python, generates the stubs, runs a program of this folder, cleans up.
+#
+# Python is $PYTHON, else the first of python3 and /usr/bin/python3 that has grpcio, protobuf and NumPy, from Debian with
+#   apt-get install -y python3-grpcio python3-numpy python3-protobuf protobuf-compiler protobuf-compiler-grpc
+# or from a virtual environment that is active, with
+#   pip install grpcio grpcio-tools numpy
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+fail() {
+  echo "Cannot run the foreign clients: $1" >&2
+  echo "0 passed, 1 failed"
+  exit 1
+}
+
+# run_suite PROGRAM DENO [ARGUMENT ...]
+run_suite() {
+  local program=$1 deno=$2 candidate python=
+  shift 2
+  for candidate in "${PYTHON:-python3}" /usr/bin/python3; do
+    if "$candidate" -c "import grpc, numpy, google.protobuf" 2>/dev/null; then
+      python=$candidate
+      break
+    fi
+  done
+  [ -n "$python" ] || fail "no python3 has grpcio, protobuf and numpy (see setup.sh)"
+
+  tmp=$(mktemp -d)
+  child=
+  trap cleanup EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  "$here/stubs.sh" "$python" "$tmp/stubs" || fail "the stubs need grpcio-tools, or protoc with grpc_python_plugin"
+
+  # In the background, so that the traps run while it works.
+  PYTHONPATH="$tmp/stubs" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 E2E_DENO="$deno" "$python" "$here/$program" "$@" &
+  child=$!
+  wait "$child"
+  local status=$?
+  child=
+  exit "$status"
+}
+
+cleanup() {
+  # The programs end their servers when they are told to stop.
+  if [ -n "$child" ] && kill -TERM "$child" 2>/dev/null; then wait "$child"; fi
+  rm -rf "$tmp"
+}
