@@ -5,8 +5,8 @@ import time
 import grpc
 import numpy as np
 
-from caselib import H2, MOD, SC, case, check, expect, f32, fields, frame, ld, mp, packf, parallel
-from helpers import INVALID, h2_call, h2_open, refused, unique, until
+from caselib import H2, MOD, SC, case, check, f32, frame, ld, mp, packf, parallel
+from helpers import INVALID, h2_call, h2_open, refused
 
 
 def batch(t, model, vectors, timeout=15, md=(), **kw):

@@ -3,10 +3,8 @@ import json
 import queue
 import time
 
-import grpc
-
-from caselib import H2, MOD, SC, call_error, case, check, expect, frame, ld, mp, parallel
-from helpers import INVALID, h2_open, messages_of, refused, report, unique, until
+from caselib import MOD, SC, case, check, ld, mp, parallel
+from helpers import INVALID, h2_open, refused, report, unique, until
 
 
 class Chat:

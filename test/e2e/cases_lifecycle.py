@@ -14,6 +14,7 @@ import health_pb2_grpc as hpg
 import numpy as np
 
 from caselib import H2, MOD, SC, Skip, Target, arr, call_error, case, check, frame, ld, mp, mpg, packf, tensor, tokens_ok
+from helpers import send
 from servers import FIXTURES, Server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -88,7 +89,7 @@ def _(t):
         raw[1].sendall(b"PRI * HTTP/2.0\r\n")
         deaf = H2(o)
         deaf.headers(1, MOD + "ChatStream", [("model-id", "parrot")])
-        deaf.body(1, frame(0, mp.UserMessage(session_id="deaf", content="x").SerializeToString()), end=False)
+        send(deaf, 1, frame(0, mp.UserMessage(session_id="deaf", content="x").SerializeToString()), end=False)
         deaf.pump(3, lambda: deaf._st(1)["data"])
         server.signal()
         took = gone(server, GRACE + 5)
@@ -193,7 +194,7 @@ def _(t):
         o = Own(t, server)
         c = H2(o)
         c.headers(1, MOD + "BatchPredict", [("model-id", "strict")])
-        c.body(1, frame(0, ld(1, "a") + packf(2, [1])), end=False)
+        send(c, 1, frame(0, ld(1, "a") + packf(2, [1])), end=False)
         r = c.wait(1, 5)
         check(r["status"] == 11, "%s" % r)
         server.signal()

@@ -1,7 +1,6 @@
 """grpc.health.v1 and server reflection, v1 and v1alpha."""
 import queue
 import threading
-import time
 
 import grpc
 import health_pb2 as hp
@@ -9,8 +8,8 @@ import health_pb2_grpc as hpg
 import reflection_pb2 as rp
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from caselib import SC, call_error, case, check, expect, mp
-from helpers import INVALID, refused
+from caselib import SC, case, check, mp
+from helpers import refused
 
 SERVICES = ("inference.InferenceService", "inference.v1.ModelInference")
 SERVING, UNKNOWN = hp.HealthCheckResponse.SERVING, hp.HealthCheckResponse.SERVICE_UNKNOWN

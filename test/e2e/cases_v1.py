@@ -1,10 +1,9 @@
 """How functions are named, and inference.v1.ModelInference/Predict."""
-import grpc
 import numpy as np
 
-from caselib import INF, MOD, SC, arr, call_error, case, check, expect, f32, frame, h2_unary, ld, mp, packf, tag, tensor, varint, vi
+from caselib import MOD, SC, arr, call_error, case, check, expect, f32, frame, h2_unary, ld, mp, packf, tag, tensor, varint, vi
 from cases_tensor import every_cut
-from helpers import INVALID, h2_call, predict_bytes, refused, request_bytes
+from helpers import INVALID, refused
 
 
 def v1raw(t, body):

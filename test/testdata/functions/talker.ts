@@ -19,7 +19,8 @@ export default defineModel({
     const seen = turns.get(ctx.session.id) ?? { started: 0, aborted: 0, ended: 0 };
     turns.set(ctx.session.id, seen);
     seen.started++;
-    ctx.signal.addEventListener("abort", () => seen.aborted++, { once: true });
+    const onAbort = () => seen.aborted++;
+    ctx.signal.addEventListener("abort", onAbort);
     try {
       if (message.content === "history") {
         yield JSON.stringify(ctx.session.history);
@@ -38,6 +39,7 @@ export default defineModel({
         for (const word of message.content.split(" ")) yield `${word} `;
       }
     } finally {
+      ctx.signal.removeEventListener("abort", onAbort); // the stream may be cancelled later
       seen.ended++;
     }
   },
