@@ -1,4 +1,5 @@
 """How functions are named, and inference.v1.ModelInference/Predict."""
+import grpc
 import numpy as np
 
 from caselib import MOD, SC, arr, call_error, case, check, expect, f32, frame, h2_unary, ld, mp, packf, tag, tensor, varint, vi
@@ -274,3 +275,28 @@ def _(t):
     r, call = t.mod.Predict.with_call(mp.PredictRequest(model_id="affine", input_tensor=[1]), timeout=5)
     seen = dict(list(call.initial_metadata()) + list(call.trailing_metadata()))
     check(seen.get("request-id"), "the server made no request-id: %s" % seen)
+
+
+@case("v1.request-id", "v1")
+def _(t):
+    """A request-id that is long, odd, or came twice: the call works or is refused cleanly, and errors keep their code."""
+    for rid in ("x" * 200, "x" * 5000, "a b", "%00", "", "../..", "__proto__"):
+        md = (("request-id", rid),)
+        code, r = call_error(lambda: t.mod.Predict(mp.PredictRequest(model_id="affine", input_tensor=[1]), timeout=5, metadata=md))
+        check(code in (SC.OK, INVALID), "%r: %s %r" % (rid[:20], code.name, r))
+        code, d = call_error(lambda: t.mod.Predict(mp.PredictRequest(model_id="boom"), timeout=5, metadata=md))
+        check(code in (SC.INTERNAL, INVALID) and "secret" not in d, "boom with %r: %s %r" % (rid[:20], code.name, d[:100]))
+    check(list(t.mod.Predict(mp.PredictRequest(model_id="affine", input_tensor=[1]), timeout=5, metadata=(("request-id", "a"), ("request-id", "b"))).output_tensor) == [12], "twice")
+
+
+@case("v1.compressed", "v1")
+def _(t):
+    """All four modes with gzip requests from a client that accepts every encoding."""
+    gz = grpc.Compression.Gzip
+    check(list(t.mod.Predict(mp.PredictRequest(model_id="affine", input_tensor=[1] * 1000), timeout=5, compression=gz).output_tensor) == [12] * 1000, "Predict")
+    check(len(list(t.mod.StreamPredict(mp.PredictRequest(model_id="counter", max_tokens=50, params={"delay_ms": "0"}), timeout=5, compression=gz))) == 50, "StreamPredict")
+    r = t.mod.BatchPredict((mp.FeatureVector(id="i" * 300, features=[1] * 100) for _ in range(50)), timeout=5, compression=gz, metadata=t.md("sum"))
+    check([list(x.output_tensor) for x in r.results] == [[100]] * 50, "BatchPredict")
+    text = "long " * 100
+    r = list(t.mod.ChatStream(iter([mp.UserMessage(content=text)]), timeout=5, compression=gz, metadata=t.md("parrot")))
+    check("".join(p.content for p in r) == "1: " + text, "ChatStream")
