@@ -55,3 +55,31 @@ export type {
 } from "./runtime/core/spec.ts";
 export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tensor.ts";
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
+export type { ListenOptions, ServeOptions, Server, ServerState } from "./runtime/host/serve.ts";
+import type { AnyModel } from "./runtime/core/define.ts";
+import type { ServeOptions, Server } from "./runtime/host/serve.ts";
+
+/**
+ * Serves a folder of functions, or definitions by name. Rejects where the address cannot be had.
+ *
+ * @example
+ * ```ts
+ * import { defineModel, mapNumeric, serve } from "tensorlet";
+ *
+ * const affine = defineModel({ predict: ([x]) => mapNumeric(x, (v) => v * 2 + 10, (v) => v * 2n + 10n) });
+ * await using server = await serve({ affine }, { grpc: { port: 0 } });
+ * console.assert(server.addresses.grpc.port > 0);
+ * ```
+ */
+export async function serve(
+  models: URL | string | Readonly<Record<string, AnyModel>>,
+  options?: ServeOptions,
+): Promise<Server> {
+  const host = await import("./runtime/host/serve.ts");
+  return await host.serve(models, options);
+}
+
+if (import.meta.main) {
+  // Not awaited: functions import this module, and would wait for it for ever.
+  import("./runtime/host/cli.ts").then(({ main }) => main(Deno.args)).then((code) => Deno.exit(code));
+}

@@ -158,7 +158,8 @@ function completeTensor(spec: TensorSpec | undefined, label: string, returned: u
   return value;
 }
 
-function isTensorLike(value: unknown): value is AnyTensor {
+/** Whether `value` looks like a whole tensor rather than bare data. */
+export function isTensorLike(value: unknown): value is AnyTensor {
   return typeof value === "object" && value !== null && "dtype" in value && "data" in value && "shape" in value &&
     Array.isArray(value.shape) && value.shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0);
 }

@@ -1,0 +1,135 @@
+// The server without its sockets: functions, interceptors, sessions, health and protocols put together. What serves
+// it (host/serve.ts) and what tests it (testing.ts) start here.
+import type { Interceptor } from "./core/call.ts";
+import type { Logger } from "./core/log.ts";
+import type { Registry } from "./core/registry.ts";
+import { shuttingDown } from "./core/signal.ts";
+import type { Invoke } from "./core/call.ts";
+import { chain } from "./middleware/chain.ts";
+import { Sessions } from "./middleware/session.ts";
+import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
+import type { AdapterHost, HealthView, ProtocolAdapter, RpcService, ServingStatus } from "./protocols/adapter.ts";
+
+/** Bounds of a server; every one is an option. */
+export interface Limits {
+  /** The largest message either way, in bytes. @default {67_108_864} */
+  readonly maxMessageBytes: number;
+  /** Calls that run at once. @default {1024} */
+  readonly maxInFlight: number;
+  /** Calls that wait for one of them to end. @default {1024} */
+  readonly maxQueue: number;
+  /** Sessions that are kept. @default {10_000} */
+  readonly maxSessions: number;
+  /** Bound of a unary call without a deadline of its own, in milliseconds. @default {60_000} */
+  readonly unaryTimeoutMs: number;
+}
+
+/** The default bounds. */
+export const DEFAULT_LIMITS: Limits = {
+  maxMessageBytes: 64 * 1024 * 1024,
+  maxInFlight: 1024,
+  maxQueue: 1024,
+  maxSessions: 10_000,
+  unaryTimeoutMs: 60_000,
+};
+
+/** The options of {@linkcode assemble}. */
+export interface AssemblyOptions extends Limits {
+  readonly registry: Registry;
+  readonly adapters: readonly ProtocolAdapter[];
+  readonly interceptors: readonly Interceptor[];
+  readonly sessionStore?: SessionStore;
+  readonly log: Logger;
+}
+
+/** A server without its sockets. */
+export interface Assembly {
+  readonly invoke: Invoke;
+  readonly sessions: Sessions;
+  readonly services: readonly RpcService[];
+  readonly health: HealthView;
+  /** Aborts when the shutdown begins. */
+  readonly draining: AbortSignal;
+  /** Begins the shutdown: health turns, calls that would go on for ever end. */
+  drain(): void;
+  /** Ends the sessions and unloads the functions, once no call is in progress. */
+  close(): Promise<void>;
+}
+
+/** Puts a server together. */
+export function assemble(options: AssemblyOptions): Assembly {
+  const { registry, log } = options;
+  const draining = new AbortController();
+  const sessions = new Sessions({
+    store: options.sessionStore ?? new MemorySessionStore(),
+    maxSessions: options.maxSessions,
+    boundsOf: (model, version) => registry.modelOf(model, version).session,
+    onEnd: ({ model, version, snapshot, reason }) => registry.endSession(model, version, snapshot, reason),
+    log,
+  });
+  const invoke = chain(registry.invoke, {
+    ...options,
+    find: (call) => registry.get(call.model, call.version)!,
+    sessions,
+  });
+  const services: RpcService[] = [];
+  const health = createHealth(registry, draining.signal, () => services);
+  const host: AdapterHost = { invoke, catalog: registry, health, sessions, services: () => services, log };
+  for (const adapter of options.adapters) services.push(...adapter(host).rpc ?? []);
+  return {
+    invoke,
+    sessions,
+    services,
+    health,
+    draining: draining.signal,
+    drain: () => draining.abort(shuttingDown()),
+    async close() {
+      await sessions.endAll("shutdown");
+      await registry.unloadAll();
+    },
+  };
+}
+
+// A function that is not warm can be called before it is loaded, so it counts as serving.
+function createHealth(registry: Registry, draining: AbortSignal, services: () => readonly RpcService[]): HealthView {
+  const functionStatus = (name: string): ServingStatus => {
+    const entry = registry.get(name);
+    if (!entry) return "unknown";
+    if (draining.aborted || entry.state === "failed") return "not_serving";
+    return entry.state === "ready" || !registry.isWarm(entry) ? "serving" : "not_serving";
+  };
+  const serverStatus = (): ServingStatus => {
+    if (draining.aborted) return "not_serving";
+    const isReady = [...registry.list()].every((entry) => entry.state === "ready" || !registry.isWarm(entry));
+    return isReady ? "serving" : "not_serving";
+  };
+  const status = (service: string): ServingStatus =>
+    service === "" || services().some(({ name }) => name === service) ? serverStatus() : functionStatus(service);
+  return {
+    status,
+    *list() {
+      yield ["", serverStatus()];
+      for (const { name } of services()) yield [name, serverStatus()];
+      for (const { name } of registry.list()) yield [name, functionStatus(name)];
+    },
+    async *watch(service, signal) {
+      let wake = Promise.withResolvers<void>();
+      const onChange = () => wake.resolve();
+      const unwatch = registry.onChange(onChange);
+      signal.addEventListener("abort", onChange, { once: true });
+      try {
+        let last: ServingStatus | undefined;
+        for (;;) {
+          const now = status(service);
+          if (now !== last) yield last = now;
+          if (signal.aborted) return;
+          await wake.promise;
+          wake = Promise.withResolvers<void>();
+        }
+      } finally {
+        unwatch();
+        signal.removeEventListener("abort", onChange);
+      }
+    },
+  };
+}

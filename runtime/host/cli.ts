@@ -1,0 +1,104 @@
+// `deno run -A mod.ts`: starts a server, says what it serves, and stops it on a signal.
+import denoJson from "../../deno.json" with { type: "json" };
+import { hasGoawayFault } from "../transports/grpc/http2_patch.ts";
+import { type Config, ConfigError, parseConfig } from "./config.ts";
+import { formatListing } from "./listing.ts";
+import { createStderrLogger } from "./log_format.ts";
+import { serve, type Server } from "./serve.ts";
+import type { Logger } from "../core/log.ts";
+
+const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
+/** Misuse of the command line, as for shells. */
+const USAGE_ERROR = 2;
+
+/** Runs the command; resolves to the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  try {
+    const config = parseConfig(args, denoJson.version);
+    if ("print" in config) {
+      console.log(config.print.trimEnd());
+      return 0;
+    }
+    return await run(config);
+  } catch (error) {
+    const line = startFailure(error);
+    if (line === undefined) throw error;
+    console.error(`error: ${line}`);
+    return USAGE_ERROR;
+  }
+}
+
+async function run(config: Config): Promise<number> {
+  const log = createStderrLogger(config.logFormat, config.logLevel);
+  keepAlive(log);
+  const version = Deno.version.deno;
+  if (hasGoawayFault(version)) {
+    log.warn(
+      `Deno ${version} can be ended by a peer's HTTP/2 GOAWAY (denoland/deno#36788); a work-around is in place, Deno 2.9.3 does not need it`,
+    );
+  }
+  const { hostname, port, graceMs } = config;
+  const server = await listenOn(
+    config,
+    () => serve(config.functionsDir, { grpc: { hostname, port }, limits: config, graceMs, log }),
+  );
+  const unlisten = stopOnSignal(server, log);
+  const { grpc } = server.addresses;
+  const entries = [...server.functions.list()];
+  if (config.logFormat === "text") console.log(formatListing(entries, grpc, denoJson.version));
+  else log.info("serving", { address: `grpc://${grpc.hostname}:${grpc.port}`, functions: entries });
+  const start = performance.now();
+  server.ready.then(() => {
+    if (server.state === "ready") log.info("ready", { ms: Math.round(performance.now() - start) });
+  });
+  await server.finished;
+  unlisten();
+  log.info("stopped");
+  return 0;
+}
+
+async function listenOn({ hostname, port }: Config, start: () => Promise<Server>): Promise<Server> {
+  try {
+    return await start();
+  } catch (error) {
+    const code = (error as { readonly code?: string }).code;
+    const why: Readonly<Record<string, string>> = {
+      EADDRINUSE: "the port is taken",
+      EACCES: "permission denied",
+      EADDRNOTAVAIL: "this machine has no such address",
+      ENOTFOUND: "there is no such host",
+      EAI_AGAIN: "there is no such host",
+    };
+    if (code === undefined || why[code] === undefined) throw error;
+    throw new ConfigError(`Cannot listen on ${hostname}:${port}: ${why[code]}`);
+  }
+}
+
+function startFailure(error: unknown): string | undefined {
+  return error instanceof ConfigError ? error.message : undefined;
+}
+
+// A function's stray timer or promise that fails must not take the others' calls with it.
+function keepAlive(log: Logger): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    log.error("A function left a promise that failed", { cause: event.reason });
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    log.error("A function's callback failed", { cause: event.error });
+  });
+}
+
+function stopOnSignal(server: Server, log: Logger): () => void {
+  const listeners = Object.entries(SIGNALS).map(([signal, exitCode]) => {
+    const listener = () => {
+      if (server.state === "draining" || server.state === "stopped") Deno.exit(exitCode);
+      log.info(`${signal}: finishing the calls in progress; once more to stop now`);
+      server.shutdown();
+    };
+    Deno.addSignalListener(signal as Deno.Signal, listener);
+    return () => Deno.removeSignalListener(signal as Deno.Signal, listener);
+  });
+  return () => listeners.forEach((remove) => remove());
+}

@@ -1,0 +1,59 @@
+// What the server prints when it starts: what it serves, and how to call it.
+import type { CatalogEntry } from "../core/catalog.ts";
+import { formatSpec, type NamedSpec, type ParamSpecs } from "../core/spec.ts";
+
+/** The start-up text: one line a function, then how to call one. */
+export function formatListing(entries: readonly CatalogEntry[], address: Deno.NetAddr, version: string): string {
+  const target = `${address.hostname.includes(":") ? `[${address.hostname}]` : address.hostname}:${address.port}`;
+  const names = entries.map((entry) => `${entry.name}@${entry.version}`);
+  const kinds = entries.map((entry) => entry.kinds.join(" ") || "(failed)");
+  const nameWidth = Math.max(...names.map(({ length }) => length));
+  const kindWidth = Math.max(...kinds.map(({ length }) => length));
+  const lines = entries.map((entry, i) => {
+    const io = entry.kinds.length === 0
+      ? "see the log"
+      : `${formatSpecs(entry.input)} -> ${formatSpecs(entry.output)}${formatParams(entry.params)}`;
+    return `  ${names[i]!.padEnd(nameWidth)}  ${kinds[i]!.padEnd(kindWidth)}  ${io}`;
+  });
+  const calls = howToCall(entries, target).map((line) => `  ${line}`);
+  return [
+    `tensorlet ${version}: ${entries.length} function${entries.length === 1 ? "" : "s"} on grpc://${target}`,
+    "",
+    ...lines,
+    "",
+    "Call one (or see examples/python_client and examples/go_client):",
+    ...calls,
+    "",
+  ].join("\n");
+}
+
+function formatSpecs(specs: readonly NamedSpec[] | undefined): string {
+  if (specs === undefined) return "any tensors";
+  if (specs.length === 0) return "no tensors";
+  return specs.map((spec) => spec.name === "0" ? formatSpec(spec) : `${spec.name}: ${formatSpec(spec)}`).join(", ");
+}
+
+function formatParams(params: ParamSpecs | undefined): string {
+  const names = Object.keys(params ?? {});
+  return names.length > 0 ? `; params ${names.join(", ")}` : "";
+}
+
+function howToCall(entries: readonly CatalogEntry[], target: string): readonly string[] {
+  const service = `${target} inference.v1.ModelInference`;
+  const streams = entries.find((entry) => entry.kinds.includes("stream") && !entry.kinds.includes("predict"));
+  const predicts = entries.find((entry) => entry.kinds.includes("predict"));
+  const chats = entries.find((entry) => entry.kinds.includes("chat"));
+  const lines: string[] = [];
+  if (predicts) {
+    lines.push(
+      `grpcurl -plaintext -d '{"model_id": "${predicts.name}", "input_tensor": [1, 2, 3]}' ${service}/Predict`,
+    );
+  }
+  if (streams) {
+    lines.push(`grpcurl -plaintext -d '{"model_id": "${streams.name}", "max_tokens": 20}' ${service}/StreamPredict`);
+  }
+  if (chats) {
+    lines.push(`grpcurl -plaintext -H 'model-id: ${chats.name}' -d '{"content": "Hello"}' ${service}/ChatStream`);
+  }
+  return lines;
+}

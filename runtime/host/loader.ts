@@ -1,0 +1,66 @@
+// Finds the functions of a folder and imports them.
+import { isModel, type ResolvedModel, resolveModel } from "../core/define.ts";
+import { ConfigError } from "./config.ts";
+
+/** A file that holds a function. */
+export interface FunctionFile {
+  /** From the file's or the folder's name. */
+  readonly name: string;
+  /** From `NAME@VERSION`. */
+  readonly version: string | undefined;
+  readonly url: URL;
+}
+
+/** The function files of a folder, by name. Throws `ConfigError` where there are none. */
+export async function findFunctions(dir: string): Promise<readonly FunctionFile[]> {
+  const base = directoryUrl(dir);
+  const files: FunctionFile[] = [];
+  try {
+    for await (const { name, isDirectory } of Deno.readDir(base)) {
+      if (/^[._]/.test(name)) continue;
+      if (isDirectory ? await isFile(new URL(`${encodeURIComponent(name)}/mod.ts`, base)) : isFunctionFile(name)) {
+        const stem = isDirectory ? name : name.slice(0, -".ts".length);
+        const [model, version] = stem.split("@", 2);
+        const path = isDirectory ? `${encodeURIComponent(name)}/mod.ts` : encodeURIComponent(name);
+        files.push({ name: model!, version, url: new URL(path, base) });
+      }
+    }
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) throw new ConfigError(`Cannot serve "${dir}": there is no such folder`);
+    if (error instanceof Deno.errors.NotADirectory) throw new ConfigError(`Cannot serve "${dir}": it is no folder`);
+    throw error;
+  }
+  if (files.length === 0) {
+    throw new ConfigError(
+      `Cannot serve "${dir}": it holds no function, wanted NAME.ts, NAME@VERSION.ts or NAME/mod.ts`,
+    );
+  }
+  return files.sort((a, b) => a.url.href.localeCompare(b.url.href));
+}
+
+function directoryUrl(dir: string): URL {
+  const cwd = new URL(`file://${Deno.cwd().split("/").map(encodeURIComponent).join("/")}/`);
+  const path = dir.startsWith("file:") ? dir : dir.split("/").map(encodeURIComponent).join("/");
+  return new URL(path.endsWith("/") ? path : `${path}/`, cwd);
+}
+
+function isFunctionFile(name: string): boolean {
+  return name.endsWith(".ts") && !/(_test|_bench|\.d)\.ts$/.test(name);
+}
+
+async function isFile(url: URL): Promise<boolean> {
+  try {
+    return (await Deno.stat(url)).isFile;
+  } catch {
+    return false;
+  }
+}
+
+/** Imports a function. Throws what is wrong with it. */
+export async function importFunction(file: FunctionFile): Promise<ResolvedModel> {
+  const module: { readonly default?: unknown } = await import(file.url.href);
+  if (!isModel(module.default)) {
+    throw new TypeError("Cannot serve the file: its default export is not what defineModel({...}) returns");
+  }
+  return resolveModel(module.default, file.name, file.version);
+}

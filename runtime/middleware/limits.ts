@@ -1,0 +1,64 @@
+// Bounds the calls in flight: what is beyond the bound waits in a short queue, what is beyond the queue is refused.
+import type { Call, Interceptor, Invoke, Reply } from "../core/call.ts";
+import { ModelError } from "../core/error.ts";
+import { abortable, atDeadline, deadlineExceeded, linkSignals } from "../core/signal.ts";
+
+/** The options of {@linkcode limits}. */
+export interface LimitsOptions {
+  /** Calls that run at once. */
+  readonly maxInFlight: number;
+  /** Calls that wait for one of them to end. */
+  readonly maxQueue: number;
+}
+
+/** Runs at most `maxInFlight` calls at once, first come first served. */
+export function limits(options: LimitsOptions): Interceptor {
+  let inFlight = 0;
+  const queue = new Set<() => void>();
+
+  const release = () => {
+    const [start] = queue;
+    if (start === undefined) {
+      inFlight--;
+      return;
+    }
+    queue.delete(start);
+    start(); // its place passes on
+  };
+
+  async function waitForPlace(call: Call): Promise<void> {
+    if (queue.size >= options.maxQueue) {
+      throw new ModelError(
+        "resource_exhausted",
+        `The server is busy: ${options.maxInFlight} calls run (option maxInFlight) and ${options.maxQueue} wait (option maxQueue)`,
+        { details: { retryAfterMs: 1000 } },
+      );
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using linked = linkSignals(call.signal);
+    const disarm = call.deadline === undefined
+      ? () => {}
+      : atDeadline(call.deadline, () => linked.abort(deadlineExceeded()));
+    queue.add(resolve);
+    try {
+      await abortable(promise, linked.signal);
+    } catch (error) {
+      // The place may have come in the same moment as the abort.
+      if (!queue.delete(resolve)) release();
+      throw error;
+    } finally {
+      disarm();
+    }
+  }
+
+  async function* run(next: Invoke, call: Call): AsyncIterable<Reply, void, undefined> {
+    if (inFlight < options.maxInFlight) inFlight++;
+    else await waitForPlace(call);
+    try {
+      yield* next(call);
+    } finally {
+      release();
+    }
+  }
+  return (next) => (call) => run(next, call);
+}

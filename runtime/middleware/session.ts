@@ -1,0 +1,240 @@
+// Sessions around chat turns: one turn at a time, bounded history, idle expiry, a bound on their number.
+import type { ChatCall, ChatMessage, Interceptor, Invoke, Reply, SessionSnapshot } from "../core/call.ts";
+import type { ResolvedSession, SessionEnd } from "../core/define.ts";
+import { ModelError } from "../core/error.ts";
+import type { Logger } from "../core/log.ts";
+import type { SessionStore } from "./session_store.ts";
+
+/** A session that has ended, for its function's `close`. */
+export interface EndedSession {
+  readonly model: string;
+  readonly version: string | undefined;
+  readonly snapshot: SessionSnapshot;
+  readonly reason: SessionEnd;
+}
+
+/** The options of {@linkcode Sessions}. */
+export interface SessionsOptions {
+  readonly store: SessionStore;
+  /** Sessions of all functions together. */
+  readonly maxSessions: number;
+  /** The bounds that a function declares. */
+  readonly boundsOf: (model: string, version: string | undefined) => ResolvedSession;
+  /** Called once for each session that ends. */
+  readonly onEnd: (session: EndedSession) => Promise<void>;
+  readonly log: Logger;
+}
+
+// What this process knows of a session; its history and state are in the store.
+interface Live {
+  readonly model: string;
+  readonly id: string;
+  version: string | undefined;
+  turns: number;
+  saved: boolean;
+  idleTimer: ReturnType<typeof setTimeout> | undefined;
+}
+
+const NEVER = new AbortController().signal;
+
+/** The sessions that this process serves. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  /** Least recently used first. */
+  readonly #live = new Map<string, Live>();
+  /** Open streams by session. */
+  readonly #holds = new Map<string, number>();
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** How many sessions are kept. */
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Whether the session exists. */
+  has(model: string, id: string): boolean {
+    return this.#live.has(sessionKey(model, id));
+  }
+
+  /** Keeps a session alive while a stream that serves it is open; returns what lets it go. */
+  hold(model: string, id: string): () => void {
+    const key = sessionKey(model, id);
+    this.#holds.set(key, (this.#holds.get(key) ?? 0) + 1);
+    this.#disarm(this.#live.get(key));
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      const left = this.#holds.get(key)! - 1;
+      if (left > 0) this.#holds.set(key, left);
+      else this.#holds.delete(key);
+      this.#rest(key);
+    };
+  }
+
+  /** The interceptor that gives chat calls their session. */
+  get interceptor(): Interceptor {
+    return (next) => (call) => call.kind === "chat" ? this.#turn(next, call) : next(call);
+  }
+
+  /** Ends every session, at a shutdown. */
+  async endAll(reason: SessionEnd): Promise<void> {
+    for (const key of this.#live.keys()) this.#end(key, reason);
+    await Promise.all(this.#ending);
+  }
+
+  async *#turn(next: Invoke, call: ChatCall): AsyncIterable<Reply, void, undefined> {
+    const key = sessionKey(call.model, call.sessionId);
+    const live = this.#begin(key, call);
+    try {
+      const unlock = await this.#options.store.lock(key, call.signal);
+      try {
+        yield* this.#runLocked(next, call, key, live);
+      } finally {
+        unlock();
+      }
+    } finally {
+      live.turns--;
+      this.#rest(key);
+    }
+  }
+
+  async *#runLocked(next: Invoke, call: ChatCall, key: string, live: Live): AsyncIterable<Reply, void, undefined> {
+    const { store } = this.#options;
+    const before = await store.load(key);
+    let text = "";
+    let saved = false;
+    const save = async (state: unknown, interrupted: boolean) => {
+      saved = true;
+      const answer: ChatMessage = {
+        role: "assistant",
+        content: text,
+        ...interrupted && { interrupted: true as const },
+      };
+      const history = [...before?.history ?? [], call.message, answer];
+      await store.save(key, {
+        id: call.sessionId,
+        turn: (before?.turn ?? 0) + 1,
+        history: trimHistory(history, this.#options.boundsOf(call.model, call.version)),
+        state,
+      });
+      live.saved = true;
+    };
+    let state: { readonly value: unknown } | undefined;
+    try {
+      for await (const reply of next({ ...call, session: before })) {
+        if (reply.type === "session") {
+          state = { value: reply.state };
+          continue;
+        }
+        if (reply.type === "delta") text += reply.text;
+        // Saved before the last piece leaves: what was answered is not lost.
+        if (reply.type === "delta" && reply.final && state) await save(state.value, false);
+        yield reply;
+      }
+      if (state && !saved) await save(state.value, false);
+    } finally {
+      // A turn that was cut short keeps what was said; one that said nothing leaves no trace.
+      if (!saved && text !== "") {
+        const { init } = this.#options.boundsOf(call.model, call.version);
+        await save(before ? before.state : init(), true);
+      }
+    }
+  }
+
+  #begin(key: string, call: ChatCall): Live {
+    let live = this.#live.get(key);
+    if (live) {
+      this.#live.delete(key); // moves it to the most recently used end
+    } else {
+      if (this.#live.size >= this.#options.maxSessions) this.#evict();
+      live = {
+        model: call.model,
+        id: call.sessionId,
+        version: call.version,
+        turns: 0,
+        saved: false,
+        idleTimer: undefined,
+      };
+    }
+    this.#live.set(key, live);
+    this.#disarm(live);
+    live.version = call.version;
+    live.turns++;
+    return live;
+  }
+
+  #evict(): void {
+    for (const [key, live] of this.#live) {
+      if (live.turns > 0 || this.#holds.has(key)) continue;
+      this.#end(key, "evicted");
+      return;
+    }
+    throw new ModelError(
+      "resource_exhausted",
+      `Cannot begin a session: ${this.#options.maxSessions} are in use (option maxSessions) and none is idle`,
+      { details: { retryAfterMs: 1000 } },
+    );
+  }
+
+  #disarm(live: Live | undefined): void {
+    clearTimeout(live?.idleTimer);
+    if (live) live.idleTimer = undefined;
+  }
+
+  // A session that no turn and no stream uses any more waits for its idle time.
+  #rest(key: string): void {
+    const live = this.#live.get(key);
+    if (!live || live.turns > 0 || this.#holds.has(key)) return;
+    this.#disarm(live);
+    if (!live.saved) {
+      this.#live.delete(key); // its first turn failed: there is nothing to keep
+      return;
+    }
+    const { idleMs } = this.#options.boundsOf(live.model, live.version);
+    live.idleTimer = setTimeout(() => this.#end(key, "idle"), Math.min(idleMs, 2 ** 31 - 1));
+  }
+
+  #end(key: string, reason: SessionEnd): void {
+    const live = this.#live.get(key)!;
+    this.#disarm(live);
+    this.#live.delete(key);
+    const ending = this.#close(key, live, reason)
+      .catch((cause) => this.#options.log.error("Cannot end a session cleanly", { model: live.model, cause }))
+      .finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+
+  async #close(key: string, live: Live, reason: SessionEnd): Promise<void> {
+    const { store, onEnd } = this.#options;
+    const unlock = await store.lock(key, NEVER); // a turn that begins meanwhile waits, and finds a new session
+    try {
+      const snapshot = await store.load(key);
+      if (!snapshot) return;
+      await store.delete(key);
+      await onEnd({ model: live.model, version: live.version, snapshot, reason });
+    } finally {
+      unlock();
+    }
+  }
+}
+
+/** The key of a session in its store. */
+export function sessionKey(model: string, id: string): string {
+  return `${model}\0${id}`;
+}
+
+/** The newest turns (a user's message and its answer) that fit in the bounds. */
+export function trimHistory(history: readonly ChatMessage[], bounds: ResolvedSession): readonly ChatMessage[] {
+  let start = Math.max(0, history.length - 2 * bounds.maxTurns);
+  let characters = history.slice(start).reduce((sum, message) => sum + message.content.length, 0);
+  while (characters > bounds.maxCharacters && start < history.length) {
+    characters -= history[start]!.content.length + (history[start + 1]?.content.length ?? 0);
+    start += 2;
+  }
+  return history.slice(start);
+}

@@ -1,0 +1,139 @@
+// The plug between wire protocols and the rest: what a protocol gets (AdapterHost) and what it gives (endpoints).
+import type { CallParams, Invoke, PredictCall } from "../core/call.ts";
+import type { Catalog, CatalogEntry } from "../core/catalog.ts";
+import { NO_VALUES } from "../core/context.ts";
+import { ModelError } from "../core/error.ts";
+import type { Logger } from "../core/log.ts";
+import type { NamedTensors } from "../core/tensor.ts";
+
+/** Whether something can be called; `unknown`: there is no such thing. */
+export type ServingStatus = "unknown" | "serving" | "not_serving";
+
+/** Whether the server, its services and its functions can be called. */
+export interface HealthView {
+  /** "" = the server; else a service's full name or a function's. */
+  status(service: string): ServingStatus;
+  /** The current status at once, then every change, until the signal aborts. */
+  watch(service: string, signal: AbortSignal): AsyncIterable<ServingStatus, void, undefined>;
+  list(): Iterable<readonly [service: string, status: ServingStatus]>;
+}
+
+/** Which sessions exist, and what keeps them alive between turns. */
+export interface SessionHolds {
+  has(model: string, id: string): boolean;
+  /** Keeps the session alive while a stream that serves it is open; returns what lets it go. */
+  hold(model: string, id: string): () => void;
+}
+
+/** What a protocol may use of the server. */
+export interface AdapterHost {
+  /** Runs a call; already wrapped in the interceptor chain. */
+  readonly invoke: Invoke;
+  readonly catalog: Catalog;
+  readonly health: HealthView;
+  readonly sessions: SessionHolds;
+  /** Every service that is served, for reflection. */
+  readonly services: () => Iterable<RpcService>;
+  readonly log: Logger;
+}
+
+/** One RPC method: bytes in and out at the transport's side, messages at the adapter's. */
+export interface RpcMethod {
+  readonly name: string;
+  readonly clientStreaming: boolean;
+  readonly serverStreaming: boolean;
+  /** Throws a `ModelError` for bytes that are no such message. */
+  readonly decode: (bytes: Uint8Array) => unknown;
+  readonly encode: (message: unknown) => Uint8Array;
+  handle(requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext): AsyncIterable<unknown, void, undefined>;
+}
+
+/** A .proto file as reflection gives it out. */
+export interface ProtoFile {
+  /** Its path below `protos/`. */
+  readonly name: string;
+  /** The serialised FileDescriptorProto. */
+  readonly bytes: Uint8Array;
+  /** The full names that it defines: services, methods, messages, fields, enums. */
+  readonly symbols: readonly string[];
+}
+
+/** One RPC service. */
+export interface RpcService {
+  /** `inference.v1.ModelInference` */
+  readonly name: string;
+  readonly methods: readonly RpcMethod[];
+  /** The file that defines it, for reflection. */
+  readonly file: ProtoFile;
+}
+
+/** One RPC in progress. */
+export interface RpcContext {
+  /** The caller's `request-id`, or one that the transport made. */
+  readonly id: string;
+  /** Aborts when the client cancels or leaves, at its deadline, and at a shutdown. */
+  readonly signal: AbortSignal;
+  /** Aborts when the server begins to shut down: a call that would go on for ever ends itself. */
+  readonly draining: AbortSignal;
+  /** Epoch milliseconds. */
+  readonly deadline: number | undefined;
+  readonly metadata: Headers;
+  /** Sent with the first message. */
+  readonly responseMetadata: Headers;
+  readonly trailers: Headers;
+  /** When the last request message began to be decoded, by `performance.now()`. */
+  decodedAt(): number;
+  /** The largest message either way, in bytes. */
+  readonly maxMessageBytes: number;
+}
+
+/** What a protocol serves. */
+export interface ProtocolEndpoints {
+  readonly rpc?: readonly RpcService[];
+}
+
+/** One wire protocol. Pure: wire messages to calls and back. Opens nothing, keeps no global state. */
+export type ProtocolAdapter = (host: AdapterHost) => ProtocolEndpoints;
+
+const PARAM_PREFIX = "param-";
+
+/** The parameters that metadata keys `param-NAME` carry, for messages that have no field for them. */
+export function metadataParams(metadata: Headers): CallParams {
+  const params: Record<string, string> = Object.create(null);
+  for (const [key, value] of metadata) {
+    if (key.startsWith(PARAM_PREFIX)) params[key.slice(PARAM_PREFIX.length)] = value;
+  }
+  return params;
+}
+
+/** What the calls of one RPC share. */
+export function callBase(
+  rpc: RpcContext,
+  entry: CatalogEntry,
+  params: CallParams,
+  maxTokens = 0,
+): Omit<PredictCall, "kind" | "input"> {
+  return {
+    id: rpc.id,
+    model: entry.name,
+    version: entry.version,
+    params,
+    maxTokens: maxTokens === 0 ? undefined : maxTokens,
+    signal: rpc.signal,
+    deadline: rpc.deadline,
+    metadata: rpc.metadata,
+    values: NO_VALUES,
+  };
+}
+
+/** The one request of an RPC whose client does not stream. */
+export async function onlyRequest<T>(requests: AsyncIterable<unknown, void, undefined>): Promise<T> {
+  for await (const request of requests) return request as T;
+  throw new ModelError("invalid_argument", "Cannot read the request: the client sent none");
+}
+
+/** Runs a predict call to its one answer. */
+export async function invokePredict(invoke: Invoke, call: PredictCall): Promise<NamedTensors> {
+  for await (const reply of invoke(call)) if (reply.type === "tensors") return reply.output;
+  throw new ModelError("internal", "The function gave no answer");
+}

@@ -1,0 +1,61 @@
+// Loads the .proto files: from messages to bytes and back, with errors that say what is wrong.
+import { loadSync, type MessageTypeDefinition, type ServiceDefinition } from "@grpc/proto-loader";
+import { ModelError } from "../core/error.ts";
+import type { RpcMethod, RpcService } from "./adapter.ts";
+import { describeFile } from "./descriptor.ts";
+import { checkWire, WireError, type WireMessage } from "./wire_check.ts";
+
+const PROTOS = new URL("../../protos/", import.meta.url);
+const OPTIONS = { keepCase: true, longs: Number, defaults: true } as const;
+
+/** What an adapter says of a method; the rest is in the .proto file. */
+export interface MethodHandler {
+  readonly handle: RpcMethod["handle"];
+  /** Instead of the response message's own encoder, which it gets. */
+  readonly encode?: (message: unknown, encode: RpcMethod["encode"]) => Uint8Array;
+}
+
+function load(file: string) {
+  return loadSync(decodeURIComponent(new URL(file, PROTOS).pathname), OPTIONS);
+}
+
+/** A service of `protos/`, with a handler for each of its methods. */
+export function createService(
+  file: string,
+  name: string,
+  handlers: Readonly<Record<string, MethodHandler>>,
+): RpcService {
+  const definitions = load(file);
+  const packageName = name.slice(0, name.lastIndexOf("."));
+  const descriptor = describeFile(file, packageName, definitions);
+  const methods = Object.entries(definitions[name] as ServiceDefinition).map(([methodName, definition]): RpcMethod => {
+    const handler = handlers[methodName]!;
+    const requestType = (definition.requestType.type as { readonly name: string }).name;
+    const wire = descriptor.messages.get(`.${packageName}.${requestType}`)!;
+    const encode = (message: unknown) => definition.responseSerialize(message as object);
+    return {
+      name: methodName,
+      clientStreaming: definition.requestStream,
+      serverStreaming: definition.responseStream,
+      decode: (bytes) => decode(bytes, wire, definition.requestDeserialize as (bytes: Uint8Array) => unknown),
+      encode: handler.encode ? (message) => handler.encode!(message, encode) : encode,
+      handle: handler.handle,
+    };
+  });
+  return { name, methods, file: descriptor.file };
+}
+
+function decode(bytes: Uint8Array, wire: WireMessage, deserialize: (bytes: Uint8Array) => unknown): unknown {
+  try {
+    checkWire(bytes, wire);
+    return deserialize(bytes);
+  } catch (error) {
+    const why = error instanceof WireError ? error.message : "it is not a valid message";
+    throw new ModelError("invalid_argument", `Cannot decode the request as ${wire.name}: ${why}`);
+  }
+}
+
+/** The encoder of one message type of `protos/`. */
+export function createEncoder(file: string, name: string): (message: object) => Uint8Array {
+  return (load(file)[name] as MessageTypeDefinition<object, object>).serialize;
+}

@@ -1,0 +1,43 @@
+// inference.InferenceService: tensors in, tensors out, as NumPy clients speak it.
+import { findEntry } from "../../core/catalog.ts";
+import { nameByPosition, tensorLabel } from "../../core/check.ts";
+import {
+  type AdapterHost,
+  callBase,
+  invokePredict,
+  metadataParams,
+  onlyRequest,
+  type ProtocolAdapter,
+  type RpcContext,
+} from "../adapter.ts";
+import { createService } from "../codec.ts";
+import { encodeWithLatency } from "../latency.ts";
+import { decodeTensor, encodeTensor, type TensorData } from "./tensor.ts";
+
+interface InferenceRequest {
+  readonly model_name: string;
+  readonly inputs: readonly TensorData[];
+}
+
+/** `inference.InferenceService`. */
+export const inference: ProtocolAdapter = (host) => {
+  const service = createService("inference.proto", "inference.InferenceService", {
+    Predict: { handle: (requests, rpc) => predict(host, requests, rpc), encode: encodeWithLatency(Math.floor) },
+  });
+  return { rpc: [service] };
+};
+
+async function* predict(host: AdapterHost, requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext) {
+  const request = await onlyRequest<InferenceRequest>(requests);
+  const entry = findEntry(host.catalog, request.model_name, "predict", "model_name");
+  const tensors = request.inputs.map((data, i) =>
+    decodeTensor(data, tensorLabel("input", entry.input?.[i]?.name ?? `${i}`))
+  );
+  const input = nameByPosition(entry.input, tensors);
+  const output = await invokePredict(host.invoke, {
+    ...callBase(rpc, entry, metadataParams(rpc.metadata)),
+    kind: "predict",
+    input,
+  });
+  yield { since: rpc.decodedAt(), message: { status: "OK", outputs: Object.values(output).map(encodeTensor) } };
+}

@@ -1,0 +1,149 @@
+// ChatStream: a loop over the client's messages that makes one call of each turn.
+import { type CatalogEntry, findEntry } from "../../core/catalog.ts";
+import { ModelError, quote } from "../../core/error.ts";
+import { abortable, linkSignals } from "../../core/signal.ts";
+import { ChunkSource } from "../../core/stream.ts";
+import { type AdapterHost, callBase, type RpcContext } from "../adapter.ts";
+import { readParams } from "./request.ts";
+
+interface UserMessage {
+  readonly session_id: string;
+  readonly content: string;
+}
+
+interface AssistantMessage {
+  readonly session_id: string;
+  readonly content: string;
+  readonly finish_reason: boolean;
+}
+
+const MAX_SESSION_ID_BYTES = 256;
+/** Turns of one stream that run or wait; beyond it the reader stops, so flow control holds the client back. */
+const MAX_PENDING_TURNS = 16;
+
+/** `ModelInference/ChatStream`. */
+export async function* chatStream(
+  host: AdapterHost,
+  requests: AsyncIterable<unknown, void, undefined>,
+  rpc: RpcContext,
+): AsyncGenerator<AssistantMessage, void, undefined> {
+  const entry = findEntry(host.catalog, rpc.metadata.get("model-id") ?? "", "chat", `model (metadata "model-id")`);
+  using linked = linkSignals(rpc.signal);
+  const conversation = new Conversation(host, entry, { ...rpc, signal: linked.signal }, (error) => linked.abort(error));
+  try {
+    conversation.answers.attach(conversation.run(requests as AsyncIterable<UserMessage, void, undefined>));
+    yield* conversation.answers;
+  } finally {
+    linked.abort(new ModelError("cancelled", "The chat stream has ended"));
+    conversation.release();
+  }
+}
+
+class Conversation {
+  readonly answers: ChunkSource<AssistantMessage>;
+  readonly #host: AdapterHost;
+  readonly #entry: CatalogEntry;
+  readonly #rpc: RpcContext;
+  /** The last turn of each session: turns of one session are answered in order, those of several side by side. */
+  readonly #tails = new Map<string, Promise<void>>();
+  readonly #pending = new Set<Promise<void>>();
+  /** What lets each session go when this stream ends. */
+  readonly #holds = new Map<string, () => void>();
+  readonly #fail: (error: unknown) => void;
+  #newId: string | undefined;
+
+  /** `fail` aborts the signal of `rpc`: a turn that fails ends the stream. */
+  constructor(host: AdapterHost, entry: CatalogEntry, rpc: RpcContext, fail: (error: unknown) => void) {
+    this.#host = host;
+    this.#entry = entry;
+    this.#rpc = rpc;
+    this.#fail = fail;
+    this.answers = new ChunkSource(rpc.signal);
+  }
+
+  /** Reads until the client's half-close; ends when the last turn is answered. */
+  async run(requests: AsyncIterable<UserMessage, void, undefined>): Promise<void> {
+    const { signal, draining } = this.#rpc;
+    using stop = linkSignals(signal, draining);
+    const reader = requests[Symbol.asyncIterator]();
+    let next = await this.#read(reader, stop.signal);
+    while (next && !next.done) {
+      await this.#receive(next.value);
+      next = await this.#read(reader, stop.signal);
+    }
+    await Promise.all(this.#pending);
+    // Ended between turns, so that an idle chat never holds up a shutdown.
+    if (!next) throw draining.reason;
+  }
+
+  /** Lets the sessions go: their idle time begins. */
+  release(): void {
+    for (const release of this.#holds.values()) release();
+    this.#holds.clear();
+  }
+
+  /** The client's next message, or undefined when the server is to shut down. */
+  async #read(
+    reader: AsyncIterator<UserMessage, void, undefined>,
+    stop: AbortSignal,
+  ): Promise<IteratorResult<UserMessage, void> | undefined> {
+    try {
+      return await abortable(reader.next(), stop);
+    } catch (error) {
+      if (this.#rpc.draining.aborted && !this.#rpc.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  async #receive(message: UserMessage): Promise<void> {
+    const id = message.session_id || (this.#newId ??= crypto.randomUUID());
+    checkSessionId(id);
+    if (message.content === "") {
+      if (this.#host.sessions.has(this.#entry.name, id)) this.#hold(id);
+      await this.answers.emit({ session_id: id, content: "", finish_reason: false });
+      return;
+    }
+    while (this.#pending.size >= MAX_PENDING_TURNS) await Promise.race(this.#pending);
+    this.#hold(id);
+    const turn = (this.#tails.get(id) ?? Promise.resolve()).then(() => this.#answer(id, message.content));
+    this.#tails.set(id, turn);
+    this.#pending.add(turn);
+    turn.then(() => {
+      this.#pending.delete(turn);
+      if (this.#tails.get(id) === turn) this.#tails.delete(id);
+    }, this.#fail);
+  }
+
+  async #answer(id: string, content: string): Promise<void> {
+    const call = {
+      ...callBase(this.#rpc, this.#entry, readParams(this.#rpc.metadata).params),
+      kind: "chat",
+      sessionId: id,
+      message: { role: "user", content },
+      session: undefined,
+    } as const;
+    let finished = false;
+    for await (const reply of this.#host.invoke(call)) {
+      if (reply.type !== "delta") continue;
+      finished = reply.final === true;
+      // An empty piece would look like the answer to a heartbeat.
+      if (reply.text !== "" || finished) {
+        await this.answers.emit({ session_id: id, content: reply.text, finish_reason: finished });
+      }
+    }
+    if (!finished) await this.answers.emit({ session_id: id, content: "", finish_reason: true });
+  }
+
+  #hold(id: string): void {
+    if (!this.#holds.has(id)) this.#holds.set(id, this.#host.sessions.hold(this.#entry.name, id));
+  }
+}
+
+function checkSessionId(id: string): void {
+  const { length } = new TextEncoder().encode(id);
+  if (length <= MAX_SESSION_ID_BYTES) return;
+  throw new ModelError(
+    "invalid_argument",
+    `Cannot accept session_id ${quote(id, 32)}: it takes ${length} bytes, wanted at most ${MAX_SESSION_ID_BYTES}`,
+  );
+}

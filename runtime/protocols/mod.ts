@@ -1,0 +1,9 @@
+// The wire protocols that are served; a new one is a folder and a line here.
+import type { ProtocolAdapter } from "./adapter.ts";
+import { health } from "./health/adapter.ts";
+import { inference } from "./inference/adapter.ts";
+import { inferenceV1 } from "./inference_v1/adapter.ts";
+import { reflection } from "./reflection/adapter.ts";
+
+/** The built-in protocols. */
+export const PROTOCOLS: readonly ProtocolAdapter[] = [inference, inferenceV1, health, reflection];

@@ -1,0 +1,226 @@
+// One call's life: request messages pulled one by one, responses written no faster than the client takes them, and
+// exactly one status. Works on grpc-js's own base call (the interceptor API): no stream objects in between.
+import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import { type Metadata as GrpcMetadata, status } from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
+import { ModelError, toModelError } from "../../core/error.ts";
+import { cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
+import type { RpcMethod } from "../../protocols/adapter.ts";
+import { requestIdOf, runMethod, type TransportContext } from "../run_method.ts";
+import { toHeaders, toMetadata } from "./metadata.ts";
+import { statusOf } from "./status.ts";
+
+/** What calls share. */
+export interface CallEnvironment {
+  readonly maxMessageBytes: number;
+  /** Aborts when the shutdown begins. */
+  readonly draining: AbortSignal;
+  /** Calls in progress, for the shutdown. */
+  readonly open: Set<GrpcCall>;
+}
+
+/** Messages that may wait for the socket; beyond it the handler waits. */
+const MAX_UNSENT = 16;
+
+/** A call in progress. */
+export class GrpcCall {
+  readonly #call: ServerInterceptingCallInterface;
+  readonly #method: RpcMethod;
+  readonly #environment: CallEnvironment;
+  readonly #controller = new AbortController();
+  readonly #requests: RequestReader;
+  readonly #finish = Promise.withResolvers<void>();
+  #ended = false;
+  #sent = 0;
+  #unsent = 0;
+  #onFlushed: (() => void) | undefined;
+
+  constructor(call: ServerInterceptingCallInterface, method: RpcMethod, environment: CallEnvironment) {
+    this.#call = call;
+    this.#method = method;
+    this.#environment = environment;
+    this.#requests = new RequestReader(call, method, this.#controller.signal);
+  }
+
+  /** Resolves when the call has its status. */
+  get finished(): Promise<void> {
+    return this.#finish.promise;
+  }
+
+  /** Takes the call over. */
+  start(): void {
+    this.#call.start({
+      onReceiveMetadata: (metadata) => void this.#run(metadata),
+      onReceiveMessage: (bytes) => this.#requests.receive(bytes),
+      onReceiveHalfClose: () => this.#requests.end(),
+      // Also fires after every call that ended normally.
+      onCancel: () => this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient()),
+    });
+  }
+
+  /** Ends the call with `reason`, unless it has ended. */
+  abort(reason: ModelError): void {
+    if (this.#ended) return;
+    this.#controller.abort(reason);
+    this.#onFlushed?.();
+  }
+
+  async #run(received: Metadata): Promise<void> {
+    this.#environment.open.add(this);
+    const metadata = toHeaders(received);
+    const deadline = this.#deadline();
+    const id = requestIdOf(metadata);
+    const responseMetadata = new Headers({ "request-id": id });
+    const trailers = new Headers();
+    const context: TransportContext = {
+      id,
+      signal: this.#controller.signal,
+      draining: this.#environment.draining,
+      deadline,
+      metadata,
+      responseMetadata,
+      trailers,
+      maxMessageBytes: this.#environment.maxMessageBytes,
+    };
+    try {
+      this.#environment.draining.throwIfAborted();
+      for await (const bytes of runMethod(this.#method, this.#requests, context)) {
+        this.#controller.signal.throwIfAborted();
+        if (this.#sent === 0) this.#call.sendMetadata(toMetadata(responseMetadata));
+        await this.#send(bytes);
+      }
+      this.#controller.signal.throwIfAborted();
+      this.#end({ code: status.OK, details: "OK", metadata: toMetadata(trailers) });
+    } catch (thrown) {
+      const error = toModelError(this.#controller.signal.aborted ? this.#controller.signal.reason : thrown, id);
+      if (this.#sent === 0) trailers.set("request-id", id);
+      this.#end(statusOf(error, toMetadata(trailers)));
+    }
+  }
+
+  #end(end: { readonly code: number; readonly details: string; readonly metadata: GrpcMetadata }): void {
+    this.#ended = true;
+    this.#environment.open.delete(this);
+    this.#requests.stop();
+    this.#call.sendStatus(end);
+    this.#finish.resolve();
+  }
+
+  /** Resolves when the handler may go on. */
+  #send(bytes: Uint8Array): Promise<void> | void {
+    const isFirst = this.#sent++ === 0;
+    this.#unsent++;
+    this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {
+      this.#unsent--;
+      this.#onFlushed?.();
+    });
+    // The first token is on its way before the handler works on the second, even where that blocks the event loop.
+    const room = isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT - 1;
+    if (this.#unsent <= room) return;
+    return new Promise((resolve) => {
+      this.#onFlushed = () => {
+        if (this.#unsent > room && !this.#controller.signal.aborted) return;
+        this.#onFlushed = undefined;
+        resolve();
+      };
+    });
+  }
+
+  #deadline(): number | undefined {
+    const deadline = this.#call.getDeadline();
+    const at = deadline instanceof Date ? deadline.getTime() : deadline;
+    return Number.isFinite(at) ? at : undefined;
+  }
+
+  #isPastDeadline(): boolean {
+    return Date.now() >= (this.#deadline() ?? Infinity);
+  }
+}
+
+/**
+ * The request messages of one call: asks the client's stream for one at a time, so that flow control holds it back.
+ * Where the client does not stream, its one message counts once the half-close shows that no other follows.
+ */
+class RequestReader implements AsyncIterableIterator<Uint8Array, void, undefined> {
+  readonly #call: ServerInterceptingCallInterface;
+  readonly #method: RpcMethod;
+  readonly #signal: AbortSignal;
+  #waiting: PromiseWithResolvers<IteratorResult<Uint8Array, void>> | undefined;
+  #received: Uint8Array[] = [];
+  #count = 0;
+  #halfClosed = false;
+  #failure: ModelError | undefined;
+
+  constructor(call: ServerInterceptingCallInterface, method: RpcMethod, signal: AbortSignal) {
+    this.#call = call;
+    this.#method = method;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.#settle(), { once: true });
+  }
+
+  receive(bytes: Uint8Array): void {
+    this.#count++;
+    if (this.#count > 1 && !this.#method.clientStreaming) {
+      this.#failure = new ModelError(
+        "invalid_argument",
+        `Cannot read the request: ${this.#method.name} takes one message, got more`,
+      );
+    }
+    this.#received.push(bytes);
+    if (!this.#settle() && this.#waiting) this.#call.startRead();
+  }
+
+  end(): void {
+    if (readsMessage(this.#call)) {
+      this.#failure = new ModelError("invalid_argument", "Cannot read the request: the stream ended within a message");
+    }
+    this.#halfClosed = true;
+    this.#settle();
+  }
+
+  /** The call has its status: nobody reads on. */
+  stop(): void {
+    this.#received = [];
+  }
+
+  next(): Promise<IteratorResult<Uint8Array, void>> {
+    this.#waiting = Promise.withResolvers();
+    const { promise } = this.#waiting;
+    if (!this.#settle()) this.#call.startRead();
+    return promise;
+  }
+
+  return(): Promise<IteratorResult<Uint8Array, void>> {
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #settle(): boolean {
+    const waiting = this.#waiting;
+    if (!waiting) return false;
+    const result = this.#result();
+    if (!result) return false;
+    this.#waiting = undefined;
+    if (result instanceof ModelError) waiting.reject(result);
+    else waiting.resolve(result);
+    return true;
+  }
+
+  #result(): IteratorResult<Uint8Array, void> | ModelError | undefined {
+    if (this.#signal.aborted) return this.#signal.reason;
+    if (this.#failure) return this.#failure;
+    if (!this.#method.clientStreaming && !this.#halfClosed) return undefined;
+    const value = this.#received.shift();
+    if (value) return { done: false, value };
+    return this.#halfClosed ? { done: true, value: undefined } : undefined;
+  }
+}
+
+// grpc-js drops a message that the half-close cuts short; its decoder still knows.
+function readsMessage(call: ServerInterceptingCallInterface): boolean {
+  const { decoder } = call as unknown as { readonly decoder?: { readonly readState?: number } };
+  return decoder?.readState !== undefined && decoder.readState !== 0;
+}

@@ -1,0 +1,52 @@
+// Deno from 2.9.4 on dies when a peer's GOAWAY arrives on an HTTP/2 session that has served streams: its JavaScript
+// then calls session.close() inside nghttp2's receive callback, which re-enters it. https://github.com/denoland/deno/issues/36788
+import http2 from "node:http2";
+import { Duplex } from "node:stream";
+
+interface Session {
+  readonly destroyed: boolean;
+  readonly closed: boolean;
+  close(callback?: () => void): void;
+  once(event: "close", callback: () => void): void;
+}
+
+let patched = false;
+
+/** Whether this version of Deno has the fault; `firstBad` is the first version known to. */
+export function hasGoawayFault(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.+-]/).map(Number);
+  return major > 2 || (major === 2 && (minor > 9 || (minor === 9 && patch >= 4)));
+}
+
+/**
+ * Makes `Http2Session.close()` run on a later turn, where the fault is. Call it before any grpc-js object is made,
+ * server or client.
+ */
+export function patchHttp2Close(): void {
+  if (patched || !hasGoawayFault(Deno.version.deno)) return;
+  patched = true;
+  const prototype = sessionPrototype();
+  const close = prototype.close;
+  prototype.close = function (this: Session, callback?: () => void) {
+    // The callback is called in every branch: a shutdown waits for it.
+    const run = () => {
+      if (this.destroyed) callback && queueMicrotask(callback);
+      else if (this.closed) callback && this.once("close", callback);
+      else close.call(this, callback);
+    };
+    if (this.closed || this.destroyed) run();
+    else setImmediate(run);
+  };
+}
+
+// The class is not exported: an instance that talks to nobody leads to it.
+function sessionPrototype(): Session {
+  const wire = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
+  const session = http2.connect("http://localhost", { createConnection: () => wire });
+  session.on("error", () => {});
+  let prototype = Object.getPrototypeOf(session);
+  while (!Object.hasOwn(prototype, "close")) prototype = Object.getPrototypeOf(prototype);
+  session.destroy();
+  wire.destroy();
+  return prototype;
+}

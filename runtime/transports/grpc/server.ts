@@ -1,0 +1,146 @@
+// The gRPC server, on @grpc/grpc-js: hands every call to GrpcCall, and shuts down in bounded time.
+import grpc from "@grpc/grpc-js";
+import type { Buffer } from "node:buffer";
+import type { EventEmitter } from "node:events";
+import { shuttingDown } from "../../core/signal.ts";
+import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
+import { type CallEnvironment, GrpcCall } from "./call.ts";
+import { type Address, listen } from "./connection.ts";
+import { patchHttp2Close } from "./http2_patch.ts";
+
+/** The options of {@linkcode serveGrpc}. */
+export interface GrpcOptions extends Address {
+  /** The largest message either way, in bytes. */
+  readonly maxMessageBytes: number;
+  /** Aborts when the shutdown begins. */
+  readonly draining: AbortSignal;
+}
+
+/** A gRPC server that listens. */
+export interface GrpcServer {
+  readonly address: Deno.NetAddr;
+  /** Refuses new connections and calls, waits for those in progress for `graceMs`, then ends them. */
+  shutdown(graceMs: number): Promise<void>;
+  /** Ends the calls in progress now, in a shutdown that waits for them. */
+  abortCalls(): void;
+}
+
+// HTTP/2 pings: a dead peer is found within this time and its resources are freed.
+const KEEPALIVE_MS = 30_000;
+const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** What the last statuses and GOAWAY frames get to reach their peers. */
+const FLUSH_MS = 500;
+
+/** Serves `services`; rejects where the address cannot be had. */
+export async function serveGrpc(services: readonly RpcService[], options: GrpcOptions): Promise<GrpcServer> {
+  patchHttp2Close();
+  const { maxMessageBytes, draining } = options;
+  const environment: CallEnvironment = { maxMessageBytes, draining, open: new Set() };
+  const methods = new Map<string, RpcMethod>();
+  const server = new grpc.Server({
+    "grpc.max_receive_message_length": maxMessageBytes,
+    "grpc.max_send_message_length": -1, // the limit's text is ours: run_method.ts
+    "grpc.keepalive_time_ms": KEEPALIVE_MS,
+    "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    interceptors: [(definition, call) => takeOver(call, methods.get(definition.path)!, environment)],
+  });
+  for (const service of services) addService(server, service, methods);
+  clampTimeouts(server);
+  const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
+  const listener = await listen(options, injector);
+  const abortCalls = () => environment.open.forEach((call) => call.abort(shuttingDown()));
+  return {
+    address: listener.address,
+    abortCalls,
+    async shutdown(graceMs) {
+      listener.close();
+      // Sends GOAWAY. Never calls back where a client leaves a stream or a bare connection open.
+      const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+      const idle = () => Promise.race([drained, untilEmpty(environment.open)]);
+      if (!await within(graceMs, idle())) {
+        abortCalls();
+        await within(FLUSH_MS, idle());
+      }
+      await within(FLUSH_MS, drained);
+      server.forceShutdown();
+      listener.destroyConnections();
+    },
+  };
+}
+
+function addService(server: grpc.Server, service: RpcService, methods: Map<string, RpcMethod>): void {
+  const definition: Record<string, grpc.MethodDefinition<Buffer, Buffer>> = {};
+  for (const method of service.methods) {
+    const path = `/${service.name}/${method.name}`;
+    methods.set(path, method);
+    const asIs = (bytes: Buffer) => bytes; // decoded and encoded in run_method.ts, for errors with the right status
+    definition[method.name] = {
+      path,
+      requestStream: true,
+      responseStream: true,
+      requestSerialize: asIs,
+      requestDeserialize: asIs,
+      responseSerialize: asIs,
+      responseDeserialize: asIs,
+    };
+  }
+  const unused = () => {}; // takeOver() answers every call
+  server.addService(definition, Object.fromEntries(Object.keys(definition).map((name) => [name, unused])));
+}
+
+// An interceptor that answers the call itself, instead of the handler behind it.
+function takeOver(
+  call: grpc.ServerInterceptingCallInterface,
+  method: RpcMethod,
+  environment: CallEnvironment,
+): grpc.ServerInterceptingCall {
+  const sendStatus = call.sendStatus.bind(call);
+  call.sendStatus = (status) => sendStatus(nameLimit(status, environment.maxMessageBytes));
+  const own = new GrpcCall(call, method, environment);
+  return { start: () => own.start() } as unknown as grpc.ServerInterceptingCall;
+}
+
+type PartialStatus = Parameters<grpc.ServerInterceptingCallInterface["sendStatus"]>[0];
+
+// grpc-js refuses too large requests by itself, but does not say what to do about it.
+function nameLimit(status: PartialStatus, maxBytes: number): PartialStatus {
+  if (status.code !== grpc.status.RESOURCE_EXHAUSTED || !status.details?.startsWith("Received message")) return status;
+  const got = /\((\d+) vs/.exec(status.details)?.[1];
+  const size = got ? `it takes ${got} bytes` : "it is too large once decompressed";
+  return { ...status, details: `Cannot read the request: ${size}, the limit is ${maxBytes} (option maxMessageBytes)` };
+}
+
+/** 31 bits of milliseconds, in seconds: what grpc-js's timer can hold. */
+const MAX_TIMEOUT_SECONDS = 2_147_483;
+const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
+
+// grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
+function clampTimeouts(server: grpc.Server): void {
+  const internals = server as unknown as { createHttp2Server(credentials: unknown): EventEmitter };
+  const create = internals.createHttp2Server;
+  internals.createHttp2Server = (credentials) => {
+    const http2Server = create.call(server, credentials);
+    http2Server.prependListener("stream", (_stream: unknown, headers: Record<string, unknown>) => {
+      const match = /^(\d{1,8})([HMS])$/.exec(String(headers["grpc-timeout"]));
+      if (match && Number(match[1]) * UNIT_SECONDS[match[2]!]! > MAX_TIMEOUT_SECONDS) {
+        headers["grpc-timeout"] = `${MAX_TIMEOUT_SECONDS}S`;
+      }
+    });
+    return http2Server;
+  };
+}
+
+/** Whether `promise` settled within `ms`. */
+async function within(ms: number, promise: Promise<void>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<false>((resolve) => timer = setTimeout(() => resolve(false), Math.min(ms, 2 ** 31 - 1)));
+  try {
+    return await Promise.race([promise.then(() => true as const), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function untilEmpty(open: ReadonlySet<GrpcCall>): Promise<void> {
+  while (open.size > 0) await Promise.all([...open].map((call) => call.finished));
+}
