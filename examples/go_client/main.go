@@ -110,7 +110,7 @@ func streamTokens(ctx context.Context, client inferencev1.ModelInferenceClient) 
 	const prompt, maxTokens = "Emma was", 40
 	stream, err := client.StreamPredict(ctx, &inferencev1.PredictRequest{
 		ModelId:   "austen",
-		Params:    map[string]string{"prompt": prompt},
+		Params:    map[string]string{"prompt": prompt, "seed": "7"},
 		MaxTokens: maxTokens,
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func batchDigits(ctx context.Context, client inferencev1.ModelInferenceClient) e
 
 // chat sends a heartbeat and two turns of one session (bidirectional streaming).
 func chat(ctx context.Context, client inferencev1.ModelInferenceClient) error {
-	ctx = metadata.AppendToOutgoingContext(ctx, "model-id", "austen", "param-max_tokens", "24")
+	ctx = metadata.AppendToOutgoingContext(ctx, "model-id", "austen", "param-max_tokens", "24", "param-seed", "7")
 	stream, err := client.ChatStream(ctx)
 	if err != nil {
 		return err

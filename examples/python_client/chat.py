@@ -10,11 +10,16 @@ from client import arguments, connect, model_inference_pb2, model_inference_pb2_
 def main():
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--max-tokens", type=int, default=24, help="length of an answer")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed gives the same answers")
     parser.add_argument("messages", nargs="*", default=["Emma was", "Mr. Darcy said"])
     args = parser.parse_args()
 
     outbox = queue.Queue()  # what the library sends: it asks for the next message until it gets None
-    metadata = [("model-id", "austen"), ("param-max_tokens", str(args.max_tokens))]
+    metadata = [
+        ("model-id", "austen"),
+        ("param-max_tokens", str(args.max_tokens)),
+        ("param-seed", str(args.seed)),
+    ]
 
     with connect(args.address) as channel:
         stub = model_inference_pb2_grpc.ModelInferenceStub(channel)

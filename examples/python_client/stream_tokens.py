@@ -1,6 +1,6 @@
 """Server streaming: a language model's tokens, printed as they come.
 
-    python3 stream_tokens.py [--address HOST:PORT] [--prompt TEXT] [--max-tokens N]
+    python3 stream_tokens.py [--address HOST:PORT] [--prompt TEXT] [--max-tokens N] [--seed N]
 """
 from client import arguments, connect, model_inference_pb2, model_inference_pb2_grpc
 
@@ -9,9 +9,12 @@ def main():
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--prompt", default="Emma was")
     parser.add_argument("--max-tokens", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=7, help="the same seed gives the same text")
     args = parser.parse_args()
     request = model_inference_pb2.PredictRequest(
-        model_id="austen", params={"prompt": args.prompt}, max_tokens=args.max_tokens
+        model_id="austen",
+        params={"prompt": args.prompt, "seed": str(args.seed)},  # all params are strings on the wire
+        max_tokens=args.max_tokens,
     )
 
     with connect(args.address) as channel:
