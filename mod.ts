@@ -6,7 +6,23 @@
  *
  * @module
  */
-export type { ChatMessage } from "./runtime/core/call.ts";
+export type {
+  BatchCall,
+  BatchCallItem,
+  Call,
+  CallBase,
+  CallKind,
+  CallParams,
+  ChatCall,
+  ChatMessage,
+  Interceptor,
+  Invoke,
+  PredictCall,
+  Reply,
+  SessionSnapshot,
+  StreamCall,
+} from "./runtime/core/call.ts";
+export type { Catalog, CatalogEntry, ModelState } from "./runtime/core/catalog.ts";
 export type {
   BatchContext,
   BatchItem,
@@ -27,6 +43,7 @@ export type {
   InferInput,
   InferOutput,
   Inputs,
+  MaybePromise,
   ModelDefinition,
   ModelOptions,
   Outputs,
@@ -35,26 +52,47 @@ export type {
   SessionOptions,
 } from "./runtime/core/define.ts";
 export { defineModel } from "./runtime/core/define.ts";
-export type { DataTypeMap, DType } from "./runtime/core/dtype.ts";
+export type { DataTypeMap, DType, FixedDType } from "./runtime/core/dtype.ts";
 export type { ErrorCode, ModelErrorOptions } from "./runtime/core/error.ts";
 export { ModelError } from "./runtime/core/error.ts";
 export type { LogFields, Logger, LogLevel, LogRecord } from "./runtime/core/log.ts";
 export type {
   BooleanParam,
+  Flatten,
+  Init,
   Inits,
   IoSpec,
+  NamedSpec,
   NumberParam,
+  OptionalNames,
   Params,
   ParamSpec,
   ParamSpecs,
+  ParamType,
   ParamValue,
+  ShapeOf,
   StringParam,
   TensorSpec,
   TensorSpecs,
+  Value,
   Values,
 } from "./runtime/core/spec.ts";
 export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tensor.ts";
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
+export type { Limits } from "./runtime/assembly.ts";
+export type { SessionStore } from "./runtime/middleware/session_store.ts";
+export type {
+  AdapterHost,
+  HealthView,
+  ProtocolAdapter,
+  ProtocolEndpoints,
+  ProtoFile,
+  RpcContext,
+  RpcMethod,
+  RpcService,
+  ServingStatus,
+  SessionHolds,
+} from "./runtime/protocols/adapter.ts";
 export type { ListenOptions, ServeOptions, Server, ServerState } from "./runtime/host/serve.ts";
 import type { AnyModel } from "./runtime/core/define.ts";
 import type { ServeOptions, Server } from "./runtime/host/serve.ts";

@@ -25,11 +25,15 @@ export type { ProtocolAdapter } from "./protocols/adapter.ts";
 
 /** The options of one call to a harness. */
 export interface TestCallOptions<P> {
+  /** The call's parameters. */
   readonly params?: Partial<P>;
+  /** Cancels the call. */
   readonly signal?: AbortSignal;
   /** Milliseconds until the call's deadline. */
   readonly timeoutMs?: number;
+  /** The request id. @default a random one */
   readonly requestId?: string;
+  /** Request metadata. */
   readonly metadata?: HeadersInit;
 }
 
@@ -37,7 +41,8 @@ export interface TestCallOptions<P> {
 export interface TestModelOptions<M> {
   /** Used instead of running `load`: no weights in unit tests. */
   readonly model?: M;
-  /** @default {"model"} */
+
+  /** The model's name. @default {"model"} */
   readonly name?: string;
 }
 
@@ -63,12 +68,14 @@ export interface ModelHarness<
   P extends ParamSpecs | undefined,
   S,
 > extends AsyncDisposable {
+  /** One request, one answer. */
   predict(input: TestInput<I>, options?: TestCallOptions<ParamsOf<P>>): Promise<TestOutput<O>>;
   /** Tokens as strings; tensors where the handler yields tensors. */
   stream(
     input: TestInput<I>,
     options?: TestCallOptions<ParamsOf<P>> & { readonly maxTokens?: number },
   ): AsyncIterable<string | TestOutput<O>>;
+  /** Many requests at once; one that fails is its `ModelError`. */
   batch(
     inputs: readonly TestInput<I>[],
     options?: TestCallOptions<ParamsOf<P>>,
@@ -245,9 +252,11 @@ function toOutput(model: ResolvedModel, output: NamedTensors): unknown {
 export interface TestRpcResult {
   /** The answer's messages, serialised. */
   readonly messages: readonly Uint8Array[];
+  /** The status. */
   readonly code: "ok" | ErrorCode;
   /** The status' text. */
   readonly message: string;
+  /** Sent with the status. */
   readonly trailers: Headers;
 }
 
@@ -265,7 +274,9 @@ export interface TestServer extends AsyncDisposable {
 export interface TestServerOptions extends Partial<Limits> {
   /** Instead of the built-in protocols. */
   readonly adapters?: readonly ProtocolAdapter[];
+  /** Around every call; the first is outermost. */
   readonly interceptors?: readonly Interceptor[];
+  /** Where log records go. @default nowhere */
   readonly log?: Logger;
 }
 

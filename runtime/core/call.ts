@@ -9,15 +9,19 @@ export type CallKind = "predict" | "stream" | "batch" | "chat";
 /** Parameters of a call by name; checked and converted where the function declares them. */
 export type CallParams = Readonly<Record<string, ParamValue>>;
 
-interface CallBase {
+/** What every call carries. */
+export interface CallBase {
   /** The request id: in logs, errors and spans. */
   readonly id: string;
+  /** The function's name. */
   readonly model: string;
   /** Undefined = the registry's default. */
   readonly version: string | undefined;
+  /** Its parameters. */
   readonly params: CallParams;
   /** The caller's bound on a stream's chunks; undefined = the function's own. */
   readonly maxTokens: number | undefined;
+  /** Aborts with the call. */
   readonly signal: AbortSignal;
   /** Epoch milliseconds. */
   readonly deadline: number | undefined;
@@ -29,15 +33,21 @@ interface CallBase {
 
 /** One request of a batch. */
 export interface BatchCallItem {
+  /** Names it in logs and errors. */
   readonly id: string;
+  /** The tensors it sends. */
   readonly input: NamedTensors;
+  /** Its parameters. */
   readonly params: CallParams;
+  /** Aborts with the call. */
   readonly signal: AbortSignal;
 }
 
 /** One message of a conversation. */
 export interface ChatMessage {
+  /** Who said it. */
   readonly role: "system" | "user" | "assistant";
+  /** What was said. */
   readonly content: string;
   /** The answer was cut short by a cancel, a deadline or a failure. */
   readonly interrupted?: true;
@@ -45,36 +55,47 @@ export interface ChatMessage {
 
 /** A session between two turns. */
 export interface SessionSnapshot {
+  /** Names it in logs and errors. */
   readonly id: string;
   /** Turns answered so far. */
   readonly turn: number;
   /** Oldest first; bounded. */
   readonly history: readonly ChatMessage[];
+  /** What the function keeps of it. */
   readonly state: unknown;
 }
 
 /** One request, one answer. */
 export interface PredictCall extends CallBase {
+  /** Which handler answers. */
   readonly kind: "predict";
+  /** The tensors it sends. */
   readonly input: NamedTensors;
 }
 
 /** One request, many chunks. */
 export interface StreamCall extends CallBase {
+  /** Which handler answers. */
   readonly kind: "stream";
+  /** The tensors it sends. */
   readonly input: NamedTensors;
 }
 
 /** Many requests, one answer each. */
 export interface BatchCall extends CallBase {
+  /** Which handler answers. */
   readonly kind: "batch";
+  /** The requests. */
   readonly items: readonly BatchCallItem[];
 }
 
 /** One turn of a conversation. */
 export interface ChatCall extends CallBase {
+  /** Which handler answers. */
   readonly kind: "chat";
+  /** Which conversation. */
   readonly sessionId: string;
+  /** The user's message. */
   readonly message: ChatMessage;
   /** Filled in by the session interceptor; undefined on a session's first turn. */
   readonly session: SessionSnapshot | undefined;

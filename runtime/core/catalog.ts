@@ -7,22 +7,29 @@ export type ModelState = "registered" | "loading" | "ready" | "draining" | "unlo
 
 /** What protocols and listings may know of a function. */
 export interface CatalogEntry {
+  /** What callers ask for. */
   readonly name: string;
+  /** What callers may ask for as `name@version`. */
   readonly version: string;
+  /** One line about it. */
   readonly description: string | undefined;
   /** Undefined = untyped. */
   readonly input: readonly NamedSpec[] | undefined;
+  /** Undefined = untyped. */
   readonly output: readonly NamedSpec[] | undefined;
+  /** Undefined = any texts. */
   readonly params: ParamSpecs | undefined;
   /** What it can answer, fallbacks included. */
   readonly kinds: readonly CallKind[];
   /** The most items of one batch. */
   readonly maxBatch: number;
+  /** Where it is in its life. */
   readonly state: ModelState;
 }
 
 /** The functions that are served. */
 export interface Catalog {
+  /** Every function, by name, the newest version first. */
   list(): Iterable<CatalogEntry>;
   /** Without `version` the default one. */
   get(name: string, version?: string): CatalogEntry | undefined;

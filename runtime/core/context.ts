@@ -3,7 +3,9 @@ import type { Logger } from "./log.ts";
 
 /** Names a typed value that an interceptor hands to handlers. */
 export interface ContextKey<T> {
+  /** Tells keys apart. */
   readonly id: symbol;
+  /** The value where no interceptor set one. */
   readonly defaultValue: T;
 }
 
@@ -19,17 +21,21 @@ export interface Context<M, P> {
   readonly requestId: string;
   /** Aborts on client cancel, deadline, or server shutdown; `reason` says which. */
   readonly signal: AbortSignal;
+  /** The caller's, or the server's for unary calls; undefined = none. */
   readonly deadline: Date | undefined;
   /** Milliseconds left, `Infinity` without a deadline. */
   remainingMs(): number;
+  /** The call's parameters, checked and converted where they are declared. */
   readonly params: P;
   /** The caller's max_tokens; undefined when it was 0 or the protocol has none. */
   readonly maxTokens: number | undefined;
   /** What `load` returned. */
   readonly model: M;
+  /** Its lines carry the function and the request id. */
   readonly log: Logger;
   /** Lower-cased request metadata. */
   readonly metadata: Headers;
+  /** Typed values from interceptors. */
   readonly values: ContextValues;
 }
 
@@ -41,9 +47,13 @@ export interface StreamContext<M, P, C> extends Context<M, P> {
 
 /** One request of a batch. */
 export interface BatchItem<I, P> {
+  /** The request's tensors. */
   readonly input: I;
+  /** The call's parameters, checked and converted where they are declared. */
   readonly params: P;
+  /** Names the request in logs. */
   readonly requestId: string;
+  /** Aborts when this request is. */
   readonly signal: AbortSignal;
 }
 
@@ -53,12 +63,15 @@ export interface BatchContext<M> {
   readonly signal: AbortSignal;
   /** The tightest deadline among the items. */
   remainingMs(): number;
+  /** What `load` returned. */
   readonly model: M;
+  /** Its lines carry the function and the request id. */
   readonly log: Logger;
 }
 
 /** A conversation as its handler sees it. */
 export interface Session<S> {
+  /** Tells keys apart. */
   readonly id: string;
   /** Turns answered before this one: 0 on the first. */
   readonly turn: number;
@@ -70,6 +83,7 @@ export interface Session<S> {
 
 /** The second argument of `chat`. */
 export interface ChatContext<M, P, S> extends Context<M, P> {
+  /** The conversation that this turn belongs to. */
   readonly session: Session<S>;
   /** Resolves once the reader took the piece; rejects when the call is aborted. */
   emit(delta: string): Promise<void>;
@@ -77,9 +91,11 @@ export interface ChatContext<M, P, S> extends Context<M, P> {
 
 /** The argument of `load`. */
 export interface LoadContext {
+  /** The function's name. */
   readonly name: string;
   /** Aborts at shutdown. */
   readonly signal: AbortSignal;
+  /** Its lines carry the function and the request id. */
   readonly log: Logger;
   /** A file next to the function. */
   asset(path: string): URL;

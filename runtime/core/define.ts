@@ -15,7 +15,8 @@ import {
 } from "./spec.ts";
 import type { AnyTensor } from "./tensor.ts";
 
-type MaybePromise<T> = T | Promise<T>;
+/** A value, or the promise of one. */
+export type MaybePromise<T> = T | Promise<T>;
 
 /** What a handler gets: without an `input` spec the tensors in wire order. */
 export type Inputs<I extends IoSpec | undefined> = I extends IoSpec ? Values<I> : readonly AnyTensor[];
@@ -38,7 +39,7 @@ export type Emitted<C> = AsyncIterable<C, void, undefined> | Promise<void>;
 export interface BatchingOptions {
   /** The most requests of one batch; also the chunk of a BatchPredict stream. */
   readonly maxSize: number;
-  /** @default {5} */
+  /** The longest that a request waits for others, in milliseconds. @default {5} */
   readonly maxDelayMs?: number;
 }
 
@@ -62,14 +63,17 @@ export interface ModelOptions<
   M,
   S,
 > {
-  /** @default the file name */
+  /** What callers ask for. @default the file's name */
   readonly name?: string;
-  /** @default {"1"} */
+  /** What callers may ask for as `name@version`. @default {"1"} */
   readonly version?: string;
+  /** One line for listings. */
   readonly description?: string;
   /** Without it the model is untyped: tensors in wire order. */
   readonly input?: I;
+  /** Without it `predict` returns one tensor or a list. */
   readonly output?: O;
+  /** Without them `ctx.params` is whatever texts the caller sent. */
   readonly params?: P;
   /** Needs a `batch` handler. */
   readonly batching?: BatchingOptions;
@@ -77,6 +81,7 @@ export interface ModelOptions<
   readonly session?: SessionOptions<S>;
   /** Runs once, before any call. Write it above the handlers: it types `ctx.model`. */
   load?(ctx: LoadContext): MaybePromise<M>;
+  /** Runs once at the end: frees what `load` made. */
   unload?(model: M): MaybePromise<void>;
   /** One request, one answer. */
   predict?(input: Inputs<I>, ctx: Context<M, ParamsOf<P>>): MaybePromise<Outputs<O>>;

@@ -2,22 +2,33 @@
 export interface DataTypeMap {
   /** One byte an element, 0 or 1. */
   bool: Uint8Array;
+  /** 8 bits, signed. */
   int8: Int8Array;
+  /** 16 bits, signed. */
   int16: Int16Array;
+  /** 32 bits, signed. */
   int32: Int32Array;
   /** Exact: elements are `bigint`. */
   int64: BigInt64Array;
+  /** 8 bits. */
   uint8: Uint8Array;
+  /** 16 bits. */
   uint16: Uint16Array;
+  /** 32 bits. */
   uint32: Uint32Array;
   /** Exact: elements are `bigint`. */
   uint64: BigUint64Array;
+  /** Half precision. */
   float16: Float16Array;
   /** Raw bits (the high half of a float32): JavaScript has no bfloat16 array. */
   bfloat16: Uint16Array;
+  /** Single precision. */
   float32: Float32Array;
+  /** Double precision. */
   float64: Float64Array;
+  /** Texts. */
   string: string[];
+  /** Byte strings. */
   bytes: Uint8Array[];
 }
 
@@ -39,10 +50,10 @@ export const ELEMENT_BYTES = {
   bfloat16: 2,
   float32: 4,
   float64: 8,
-} as const;
+} as const satisfies Readonly<Record<FixedDType, number>>;
 
 /** A dtype whose elements have a fixed size. */
-export type FixedDType = keyof typeof ELEMENT_BYTES;
+export type FixedDType = Exclude<DType, "string" | "bytes">;
 
 /** Every dtype, in the order in which error texts list them. */
 export const DTYPES: readonly DType[] = [...Object.keys(ELEMENT_BYTES) as FixedDType[], "string", "bytes"];

@@ -1,5 +1,6 @@
 /** Fields of a log line beside its message. */
 export interface LogFields {
+  /** A field by name. */
   readonly [field: string]: unknown;
 }
 
@@ -8,16 +9,23 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** One log line. */
 export interface LogRecord {
+  /** How urgent it is. */
   readonly level: LogLevel;
+  /** What happened. */
   readonly message: string;
+  /** Details. */
   readonly fields: LogFields;
 }
 
 /** Writes structured log lines. */
 export interface Logger {
+  /** For whoever looks for a fault. */
   debug(message: string, fields?: LogFields): void;
+  /** What went as planned. */
   info(message: string, fields?: LogFields): void;
+  /** What may need attention. */
   warn(message: string, fields?: LogFields): void;
+  /** What failed. */
   error(message: string, fields?: LogFields): void;
 }
 

@@ -7,26 +7,34 @@ export interface TensorSpec<D extends DType | "any" = DType | "any", S extends S
   readonly dtype: D;
   /** -1 = any; without it any shape is accepted. */
   readonly shape?: S;
-  /** @default {false} */
+  /** Whether a caller may leave it out. @default {false} */
   readonly optional?: boolean;
+  /** One line for listings. */
   readonly description?: string;
 }
 
 /** Declared tensors by name, in wire order. */
 export interface TensorSpecs {
+  /** A declared tensor; the name starts with a letter. */
   readonly [name: string]: TensorSpec;
 }
 
 /** One tensor, or several by name. */
 export type IoSpec = TensorSpec | TensorSpecs;
 
-type ShapeOf<T extends TensorSpec> = T extends { readonly shape: infer S extends Shape } ? S : Shape;
-type OptionalNames<R extends TensorSpecs> = {
+/** The declared shape, or any. */
+export type ShapeOf<T extends TensorSpec> = T extends { readonly shape: infer S extends Shape } ? S : Shape;
+/** The names of tensors that may be left out. */
+export type OptionalNames<R extends TensorSpecs> = {
   [K in keyof R]: R[K] extends { readonly optional: true } ? K : never;
 }[keyof R];
-type Flatten<T> = { [K in keyof T]: T[K] } & {};
-type Value<T extends TensorSpec> = T["dtype"] extends DType ? Tensor<T["dtype"], ShapeOf<T>> : AnyTensor;
-type Init<T extends TensorSpec> = T["dtype"] extends DType ? DataTypeMap[T["dtype"]] | Tensor<T["dtype"]> : AnyTensor;
+/** An intersection as one object type, as editors show it. */
+export type Flatten<T> = { [K in keyof T]: T[K] };
+/** What a handler receives for one declared tensor. */
+export type Value<T extends TensorSpec> = T["dtype"] extends DType ? Tensor<T["dtype"], ShapeOf<T>> : AnyTensor;
+/** What a handler may return for one declared tensor. */
+export type Init<T extends TensorSpec> = T["dtype"] extends DType ? DataTypeMap[T["dtype"]] | Tensor<T["dtype"]>
+  : AnyTensor;
 
 /** What a handler receives. */
 export type Values<T extends IoSpec> = T extends TensorSpec ? Value<T>
@@ -46,25 +54,37 @@ export type Inits<T extends IoSpec> = T extends TensorSpec ? Init<T>
 
 /** A number that the caller sends as text. */
 export interface NumberParam {
+  /** A decimal number, or a whole one. */
   readonly type: "number" | "integer";
+  /** Used where the caller sends none. */
   readonly default?: number;
+  /** The least value that is accepted. */
   readonly min?: number;
+  /** The greatest value that is accepted. */
   readonly max?: number;
+  /** One line for listings. */
   readonly description?: string;
 }
 
 /** A text, or one of `enum`. */
 export interface StringParam {
+  /** Any text. */
   readonly type: "string";
+  /** Used where the caller sends none. */
   readonly default?: string;
+  /** The texts that are accepted. @default any */
   readonly enum?: readonly string[];
+  /** One line for listings. */
   readonly description?: string;
 }
 
 /** `true`, `false`, `1` or `0` on the wire. */
 export interface BooleanParam {
+  /** Yes or no. */
   readonly type: "boolean";
+  /** Used where the caller sends none. */
   readonly default?: boolean;
+  /** One line for listings. */
   readonly description?: string;
 }
 
@@ -73,13 +93,15 @@ export type ParamSpec = NumberParam | StringParam | BooleanParam;
 
 /** Declared parameters by name. */
 export interface ParamSpecs {
+  /** A declared parameter. */
   readonly [name: string]: ParamSpec;
 }
 
 /** A parameter's value. */
 export type ParamValue = number | string | boolean;
 
-type ParamType<P extends ParamSpec> = P extends NumberParam ? number
+/** A parameter's type. */
+export type ParamType<P extends ParamSpec> = P extends NumberParam ? number
   : P extends { readonly enum: readonly (infer E)[] } ? E
   : P extends StringParam ? string
   : boolean;
@@ -95,6 +117,7 @@ export const RESERVED_PARAMS: readonly string[] = ["shape", "output", "resume_fr
 
 /** A declared tensor with its name; a single unnamed one is "0". */
 export interface NamedSpec extends TensorSpec {
+  /** Its name. */
   readonly name: string;
 }
 
@@ -144,8 +167,9 @@ export function checkParamSpecs(specs: ParamSpecs): void {
     }
     if (spec.default === undefined) continue;
     const type = spec.type === "integer" ? "number" : spec.type;
-    if (typeof spec.default !== type) {
-      throw new TypeError(`Cannot define ${where}: default is a ${typeof spec.default}, wanted a ${type}`);
+    const given: string = typeof spec.default;
+    if (given !== type) {
+      throw new TypeError(`Cannot define ${where}: default is a ${given}, wanted a ${type}`);
     }
     const problem = paramProblem(spec, spec.default);
     if (problem !== undefined) throw new RangeError(`Cannot define ${where}: default is ${spec.default}, ${problem}`);

@@ -14,8 +14,11 @@ export type Shape = readonly number[];
 
 /** A dense, row-major array. The rank of a declared shape survives in the type: `[n, 4]` destructures to two numbers. */
 export interface Tensor<D extends DType = DType, S extends Shape = Shape> {
+  /** The element type. */
   readonly dtype: D;
+  /** The dims, outermost first; `[]` is a scalar. */
   readonly shape: { readonly [K in keyof S]: number };
+  /** The elements in row-major order. */
   readonly data: DataTypeMap[D];
   /** The dtype as the client spelt it, where that differs; error texts use it. */
   readonly sentAs?: string;

@@ -23,7 +23,7 @@ export function types() {
       limit: { type: "integer" },
     },
     batching: { maxSize: 32 },
-    async load(ctx) {
+    load(ctx) {
       ctx.log.info("Loading weights", { from: ctx.asset("weights.bin").href });
       return { run: (texts: readonly string[]) => Promise.resolve(new Float32Array(texts.length * 384)) };
     },
@@ -135,7 +135,7 @@ export function types() {
       is<Equal<typeof reason, SessionEnd>>();
     },
   });
-  async function harness() {
+  async function _harness() {
     await using h = await testModel(embed, { model: { run: () => Promise.resolve(new Float32Array(384)) } });
     const out = await h.predict(["hello"], { params: { task: "passage" }, timeoutMs: 50 });
     is<Equal<typeof out.data, Float32Array>>();
@@ -149,8 +149,8 @@ export function types() {
     return n * d;
   }
   is<Equal<InferInput<typeof embed>, string[] | Tensor<"string">>>();
-  const registry: readonly AnyModel[] = [embed, classify, bot, affine, counter, writer, polite];
-  function narrow(t: AnyTensor) {
+  const _registry: readonly AnyModel[] = [embed, classify, bot, affine, counter, writer, polite];
+  function _narrow(t: AnyTensor) {
     if (t.dtype === "float32") is<Equal<typeof t.data, Float32Array>>();
   }
 }

@@ -16,7 +16,7 @@ import { readManifest } from "./manifest.ts";
 
 /** Where to listen. */
 export interface ListenOptions {
-  /** @default {"127.0.0.1"} */
+  /** The address's host. @default {"127.0.0.1"} */
   readonly hostname?: string;
   /** 0 = any. @default {50051} */
   readonly port?: number;
@@ -24,7 +24,9 @@ export interface ListenOptions {
 
 /** The options of {@linkcode serve}. */
 export interface ServeOptions {
+  /** The gRPC listener. */
   readonly grpc?: ListenOptions;
+  /** Bounds that differ from their defaults. */
   readonly limits?: Partial<Limits>;
   /** Milliseconds that calls in progress get to finish at a shutdown. @default {10_000} */
   readonly graceMs?: number;
@@ -34,7 +36,7 @@ export interface ServeOptions {
   readonly interceptors?: readonly Interceptor[];
   /** Where sessions are kept. @default this process's memory */
   readonly sessions?: SessionStore;
-  /** @default lines on stderr, from `info` on */
+  /** Where log records go. @default lines on stderr, from `info` on */
   readonly log?: Logger;
   /** Shuts the server down when it aborts. */
   readonly signal?: AbortSignal;
@@ -45,8 +47,11 @@ export type ServerState = "starting" | "ready" | "draining" | "stopped";
 
 /** A server that listens. Disposing it shuts it down. */
 export interface Server extends AsyncDisposable {
+  /** Where it listens. */
   readonly addresses: { readonly grpc: Deno.NetAddr };
+  /** Where it is in its life. */
   readonly state: ServerState;
+  /** What it serves. */
   readonly functions: Catalog;
   /** Resolves when the functions that are marked warm are loaded, or have failed to. */
   readonly ready: Promise<void>;

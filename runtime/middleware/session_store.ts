@@ -6,8 +6,11 @@ import { abortable } from "../core/signal.ts";
 export interface SessionStore {
   /** Waits, first come first served, until no other turn of this session runs; returns what ends the wait of the next. */
   lock(key: string, signal: AbortSignal): Promise<() => void>;
+  /** The session, or undefined. */
   load(key: string): Promise<SessionSnapshot | undefined>;
+  /** Replaces the session. */
   save(key: string, snapshot: SessionSnapshot): Promise<void>;
+  /** Forgets the session. */
   delete(key: string): Promise<void>;
 }
 

@@ -15,11 +15,13 @@ export interface HealthView {
   status(service: string): ServingStatus;
   /** The current status at once, then every change, until the signal aborts. */
   watch(service: string, signal: AbortSignal): AsyncIterable<ServingStatus, void, undefined>;
+  /** Every service and function with its status. */
   list(): Iterable<readonly [service: string, status: ServingStatus]>;
 }
 
 /** Which sessions exist, and what keeps them alive between turns. */
 export interface SessionHolds {
+  /** Whether the session exists. */
   has(model: string, id: string): boolean;
   /** Keeps the session alive while a stream that serves it is open; returns what lets it go. */
   hold(model: string, id: string): () => void;
@@ -29,22 +31,31 @@ export interface SessionHolds {
 export interface AdapterHost {
   /** Runs a call; already wrapped in the interceptor chain. */
   readonly invoke: Invoke;
+  /** Names, versions, specs and states. */
   readonly catalog: Catalog;
+  /** What can be called. */
   readonly health: HealthView;
+  /** Which sessions exist. */
   readonly sessions: SessionHolds;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;
+  /** The server's log. */
   readonly log: Logger;
 }
 
 /** One RPC method: bytes in and out at the transport's side, messages at the adapter's. */
 export interface RpcMethod {
+  /** Its name. */
   readonly name: string;
+  /** Whether the client sends many messages. */
   readonly clientStreaming: boolean;
+  /** Whether the server sends many messages. */
   readonly serverStreaming: boolean;
   /** Throws a `ModelError` for bytes that are no such message. */
   readonly decode: (bytes: Uint8Array) => unknown;
+  /** Makes the bytes of an answer. */
   readonly encode: (message: unknown) => Uint8Array;
+  /** Answers the requests of one RPC. */
   handle(requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext): AsyncIterable<unknown, void, undefined>;
 }
 
@@ -62,6 +73,7 @@ export interface ProtoFile {
 export interface RpcService {
   /** `inference.v1.ModelInference` */
   readonly name: string;
+  /** What it offers. */
   readonly methods: readonly RpcMethod[];
   /** The file that defines it, for reflection. */
   readonly file: ProtoFile;
@@ -77,9 +89,11 @@ export interface RpcContext {
   readonly draining: AbortSignal;
   /** Epoch milliseconds. */
   readonly deadline: number | undefined;
+  /** Lower-cased request metadata. */
   readonly metadata: Headers;
   /** Sent with the first message. */
   readonly responseMetadata: Headers;
+  /** Sent with the status. */
   readonly trailers: Headers;
   /** When the last request message began to be decoded, by `performance.now()`. */
   decodedAt(): number;
@@ -89,6 +103,7 @@ export interface RpcContext {
 
 /** What a protocol serves. */
 export interface ProtocolEndpoints {
+  /** RPC services. */
   readonly rpc?: readonly RpcService[];
 }
 

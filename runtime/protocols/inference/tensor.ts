@@ -1,6 +1,5 @@
 // TensorData (bytes, shape, NumPy dtype) to tensors and back.
 import { checkByteLength } from "../../core/check.ts";
-import type { FixedDType, isFixed } from "../../core/dtype.ts";
 import { ModelError } from "../../core/error.ts";
 import { type AnyTensor, bytesOf, type Shape, viewBytes } from "../../core/tensor.ts";
 import { type NumpyDType, parseDType } from "./dtype.ts";
