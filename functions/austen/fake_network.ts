@@ -7,6 +7,7 @@ export class FakeNetwork implements Network {
   readonly prompts: (readonly number[])[] = [];
   /** The token of each decode. */
   readonly decoded: number[] = [];
+  released = false;
   readonly #script: readonly number[];
   readonly #repeat: boolean;
 
@@ -32,6 +33,7 @@ export class FakeNetwork implements Network {
   }
 
   release(): Promise<void> {
+    this.released = true;
     return Promise.resolve();
   }
 

@@ -1,5 +1,5 @@
 import { ModelError } from "tensorlet";
-import { assertEquals, assertMatch, assertRejects } from "tensorlet/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "tensorlet/assert";
 import { testModel } from "tensorlet/testing";
 import { FakeNetwork } from "./fake_network.ts";
 import austen from "./mod.ts";
@@ -78,6 +78,16 @@ Deno.test("austen remembers the conversation", async () => {
   assertEquals(await read(network.prompts[1]), '"Are you happy?"\n"Yes."\n"Quite happy?"\n"');
 });
 
+Deno.test("austen leaves half of the context to the answer", async () => {
+  const { network, harness } = writing('Yes."\n', { end: false });
+  await using model = await harness;
+  const chat = model.chat();
+  for (let turn = 0; turn < 20; turn++) await chat.sendAll("Are you quite sure that he is happy?");
+  assertEquals(network.prompts.length, 20); // one for each turn: no answer ran out of room
+  const longest = Math.max(...network.prompts.map((prompt) => prompt.length));
+  assert(longest > 100 && longest <= 128, `${longest} tokens`);
+});
+
 Deno.test("austen answers with something even where the model has nothing to say", async () => {
   const { harness } = writing("\n");
   await using model = await harness;
@@ -88,4 +98,10 @@ Deno.test("austen keeps an answer within max_tokens", async () => {
   const { harness } = writing(" very", { end: false });
   await using model = await harness;
   assertEquals(await model.chat().sendAll("How happy?", { params: { max_tokens: 3 } }), '" very very very');
+});
+
+Deno.test("austen releases its networks", async () => {
+  const { network, harness } = writing("It was");
+  await (await harness)[Symbol.asyncDispose]();
+  assertEquals(network.released, true);
 });

@@ -36,3 +36,9 @@ Deno.test("createSampler() repeats itself with the same seed only", () => {
   assertEquals(draw({ seed: 7 }, 50), draw({ seed: 7 }, 50));
   assertNotEquals(draw({ seed: 7 }, 50), draw({ seed: 8 }, 50));
 });
+
+Deno.test("createSampler() draws from scores of any size", () => {
+  const sample = createSampler({ temperature: 1, topK: 2, seed: 1 });
+  const huge = Float32Array.of(5000, 5000, 0); // exp(5000) is no number
+  assertEquals(new Set(Array.from({ length: 100 }, () => sample(huge))), new Set([0, 1]));
+});

@@ -32,13 +32,10 @@ export function createTokenizer({ vocab, eot, pattern, merges }: TokenizerData):
   const mergeOf = new Map(merges.map(([left, right], i) => [pairKey(left!, right!), eot + 1 + i]));
   const encoder = new TextEncoder();
 
-  function encodeCharacter(character: string): number[] {
-    const tokens = [...encoder.encode(character)].map((byte) => tokenOfByte.get(byte));
-    return tokens.every((token) => token !== undefined) ? tokens : [];
-  }
+  const isKnown = (character: string) => encoder.encode(character).every((byte) => tokenOfByte.has(byte));
 
   function encodeWord(word: string): number[] {
-    let tokens = [...word].flatMap(encodeCharacter);
+    let tokens = Array.from(encoder.encode(word), (byte) => tokenOfByte.get(byte)!);
     for (;;) {
       const pairs = tokens.slice(1).map((right, i) => mergeOf.get(pairKey(tokens[i]!, right)) ?? Infinity);
       // The pair that was merged first in training; reduce() rather than Math.min(...): a word can be very long.
@@ -56,7 +53,8 @@ export function createTokenizer({ vocab, eot, pattern, merges }: TokenizerData):
   }
 
   function encode(text: string): number[] {
-    const words = text.match(new RegExp(pattern, "g")) ?? [];
+    const known = [...text].filter(isKnown).join("");
+    const words = known.match(new RegExp(pattern, "g")) ?? [];
     return words.flatMap(encodeWord);
   }
 

@@ -29,6 +29,7 @@ Deno.test("encode() merges a pair wherever it stands in a word", () => {
 
 Deno.test("encode() leaves out characters that the vocabulary does not have", () => {
   assertEquals(decode(tokenizer.encode("caf\u00e9 \u{1f600}\ud800 ol\u00e9!")), "caf  ol!");
+  assertEquals(tokenizer.encode("Emma \u201cwas"), tokenizer.encode("Emma was")); // before words are told apart
   assertEquals(tokenizer.encode("\u4f60\u597d\r\t"), []);
 });
 

@@ -7,6 +7,7 @@ import { CLASSES, type DigitNetwork, PIXELS } from "./network.ts";
 // Stands in for the network: no weights, no native code. An image shows the digit that its first value says.
 class FakeNetwork implements DigitNetwork {
   runs = 0;
+  released = false;
   classify(pixels: Float32Array): Promise<Float32Array> {
     this.runs++;
     const probabilities = new Float32Array(pixels.length / PIXELS * CLASSES);
@@ -14,6 +15,7 @@ class FakeNetwork implements DigitNetwork {
     return Promise.resolve(probabilities);
   }
   release(): Promise<void> {
+    this.released = true;
     return Promise.resolve();
   }
 }
@@ -64,4 +66,10 @@ Deno.test("digits fails only the bad item of a batch", async () => {
   assertEquals([first, last], [probabilities(4), probabilities(9)]);
   assertInstanceOf(bad, ModelError);
   assertStringIncludes(bad.message, "got 785 values");
+});
+
+Deno.test("digits releases its network", async () => {
+  const network = new FakeNetwork();
+  await (await testModel(digits, { model: network }))[Symbol.asyncDispose]();
+  assertEquals(network.released, true);
 });
