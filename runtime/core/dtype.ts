@@ -93,6 +93,7 @@ export function isFixed(dtype: DType): dtype is FixedDType {
 
 /** Whether `data` is the array that holds elements of `dtype`. */
 export function isDataOf(dtype: DType, data: unknown): boolean {
+  if (!isDType(dtype)) return false; // a handler's answer may say anything
   if (isFixed(dtype)) return data instanceof ARRAY_TYPES[dtype];
   if (!Array.isArray(data)) return false;
   return dtype === "string"

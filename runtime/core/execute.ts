@@ -6,8 +6,9 @@ import { type BatchContext, type BatchItem, createContext, remainingMs, type Ses
 import type { ResolvedModel } from "./define.ts";
 import { ModelError, toModelError } from "./error.ts";
 import { type Logger, withFields } from "./log.ts";
-import { abortable, linkSignals } from "./signal.ts";
+import { abortable, abortReason, linkSignals, throwIfAborted } from "./signal.ts";
 import { ChunkSource } from "./stream.ts";
+import { PieceJoiner } from "./text.ts";
 import type { NamedTensors } from "./tensor.ts";
 
 /** How many of a batch's items run `predict` at once where there is no `batch` handler. */
@@ -64,14 +65,16 @@ async function* stream(target: LoadedModel, call: StreamCall): AsyncGenerator<Re
   const emit = (chunk: unknown) => source.emit(chunk);
   const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), emit };
   try {
-    call.signal.throwIfAborted();
+    throwIfAborted(call.signal);
     source.attach(target.model.handlers.stream!(handlerInput(target.model, call.input), context));
+    const joiner = new PieceJoiner();
     let index = 0;
     for await (const chunk of source) {
       const reply = toReply(target.model, chunk, index++, call.maxTokens);
-      yield reply;
+      yield reply.type === "delta" ? { ...reply, text: joiner.push(reply.text, reply.final) } : reply;
       if (reply.final) return;
     }
+    if (joiner.rest() !== "") yield { type: "delta", index, text: joiner.rest(), final: true };
   } finally {
     // Also for a handler that emits: it has no return() to run.
     linked.abort(new ModelError("cancelled", "The stream has ended"));
@@ -105,7 +108,7 @@ async function outcomeOf(target: LoadedModel, call: Call, item: BatchCallItem): 
   try {
     return await predictOne(target, call, item);
   } catch (error) {
-    if (call.signal.aborted) throw call.signal.reason;
+    if (call.signal.aborted) throw abortReason(call.signal);
     return toModelError(error, call.id);
   }
 }
@@ -154,8 +157,9 @@ async function* chat(target: LoadedModel, call: ChatCall): AsyncGenerator<Reply,
   const emit = (delta: string) => source.emit(delta);
   const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), session, emit };
   try {
-    call.signal.throwIfAborted();
+    throwIfAborted(call.signal);
     source.attach(handlers.chat!(call.message, context));
+    const joiner = new PieceJoiner();
     let index = 0;
     let next = await source.next();
     while (!next.done) {
@@ -166,11 +170,12 @@ async function* chat(target: LoadedModel, call: ChatCall): AsyncGenerator<Reply,
       const following = source.next();
       const final = await endsAtOnce(following);
       if (final) yield { type: "session", state: cloneState(session.state) };
-      yield { type: "delta", index: index++, text, final };
+      yield { type: "delta", index: index++, text: joiner.push(text, final), final };
       if (final) return;
       next = await following;
     }
     yield { type: "session", state: cloneState(session.state) };
+    if (joiner.rest() !== "") yield { type: "delta", index, text: joiner.rest(), final: true };
   } finally {
     linked.abort(new ModelError("cancelled", "The turn has ended"));
   }
@@ -198,12 +203,12 @@ function cloneState(state: unknown): unknown {
 
 // Runs user code against the call's signal: an abort settles at once, whatever the handler does.
 async function run<T>(signal: AbortSignal, handler: () => T | PromiseLike<T>): Promise<T> {
-  signal.throwIfAborted();
+  throwIfAborted(signal);
   try {
     const returned = handler();
     return await (isPromise(returned) ? abortable(returned, signal) : returned) as T;
   } catch (error) {
-    throw signal.aborted ? signal.reason : error;
+    throw signal.aborted ? abortReason(signal) : error;
   }
 }
 

@@ -40,10 +40,24 @@ export function atDeadline(deadline: number, action: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
+/** Why a signal aborted, as the error of a call: a caller's own reason is a cancel. */
+export function abortReason(signal: AbortSignal): ModelError {
+  const { reason } = signal;
+  if (reason instanceof ModelError) return reason;
+  return reason instanceof DOMException && reason.name === "TimeoutError"
+    ? deadlineExceeded()
+    : cancelledByClient(reason);
+}
+
+/** Throws a signal's {@linkcode abortReason} if it has aborted. */
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw abortReason(signal);
+}
+
 /** `promise`, or a rejection with the signal's reason as soon as it aborts. */
 export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
+    const onAbort = () => reject(abortReason(signal));
     if (signal.aborted) return onAbort();
     signal.addEventListener("abort", onAbort, { once: true });
     const settle = () => signal.removeEventListener("abort", onAbort);
@@ -65,8 +79,8 @@ export function deadlineExceeded(): ModelError {
 }
 
 /** The reason of a call whose client left. */
-export function cancelledByClient(): ModelError {
-  return new ModelError("cancelled", "The client cancelled the call");
+export function cancelledByClient(cause?: unknown): ModelError {
+  return new ModelError("cancelled", "The client cancelled the call", { cause });
 }
 
 /** The reason of a call that a shutdown ended. */

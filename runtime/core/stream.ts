@@ -1,4 +1,5 @@
 import { ModelError } from "./error.ts";
+import { abortReason } from "./signal.ts";
 
 // A handler that never awaits `emit` would otherwise fill the memory while its reader is slow.
 const MAX_UNAWAITED = 1024;
@@ -30,10 +31,10 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    const onAbort = () => this.#close(signal.reason);
+    const onAbort = () => this.#close(abortReason(signal));
     signal.addEventListener("abort", onAbort, { once: true });
     this.#unfollow = () => signal.removeEventListener("abort", onAbort);
-    if (signal.aborted) this.#close(signal.reason);
+    if (signal.aborted) this.#close(abortReason(signal));
   }
 
   /** Takes what the handler returned: a generator, or the promise of one that emits. */
@@ -116,7 +117,7 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
   #fail(error: unknown): void {
     if (this.#failure) return;
     // A handler that stops because of the abort throws something of its own: the abort is why.
-    const reason = this.#signal.aborted ? this.#signal.reason : error;
+    const reason = this.#signal.aborted ? abortReason(this.#signal) : error;
     this.#failure = { reason };
     this.#unfollow();
     this.#reader?.reject(reason);

@@ -57,21 +57,22 @@ export function elementCount(shape: Shape): number | undefined {
  * console.assert(x.data instanceof Float32Array && x.shape[0] === 2);
  * ```
  */
-export function tensor<D extends DType>(
+export function tensor<D extends DType, const S extends Shape = readonly [number]>(
   dtype: D,
   data:
     | DataTypeMap[D]
     | (D extends "int64" | "uint64" ? readonly bigint[] : D extends FixedDType ? readonly number[] : never),
-  shape: Shape = [data.length],
-): Tensor<D> {
+  shape?: S,
+): Tensor<D, S> {
   const array = isFixed(dtype) && Array.isArray(data)
     ? fromElements(dtype, data as unknown as readonly number[])
     : data;
   if (!isDataOf(dtype, array)) throw new TypeError(`Cannot make a tensor of dtype "${dtype}" from this data`);
-  if (elementCount(shape) !== data.length) {
-    throw new RangeError(`Cannot make a tensor: ${data.length} elements do not fill shape [${shape}]`);
+  const dims: Shape = shape ?? [data.length];
+  if (elementCount(dims) !== data.length) {
+    throw new RangeError(`Cannot make a tensor: ${data.length} elements do not fill shape [${dims}]`);
   }
-  return { dtype, shape, data: array as DataTypeMap[D] };
+  return { dtype, shape: dims as unknown as Tensor<D, S>["shape"], data: array as DataTypeMap[D] };
 }
 
 function fromElements<D extends FixedDType>(dtype: D, elements: readonly (number | bigint)[]): DataTypeMap[D] {
@@ -156,12 +157,20 @@ export function toFloat32(input: AnyTensor): Float32Array {
       return input.data;
     case "int64":
     case "uint64":
-      return Float32Array.from(input.data as BigInt64Array, Number);
+      return Float32Array.from(input.data as BigInt64Array, toDouble);
     case "bfloat16":
       return Float32Array.from(input.data, fromBfloat16);
     default:
       return Float32Array.from(input.data);
   }
+}
+
+// A double on the way to a float32. Where it cannot be exact its last bit is odd, which remembers that something was
+// cut: so the float32 is rounded once, not twice.
+function toDouble(value: bigint): number {
+  const near = Number(value);
+  if (Number.isSafeInteger(near) || BigInt.asUintN(11, value) === 0n) return near;
+  return Number(((value >> 11n) | 1n) << 11n);
 }
 
 const scratch = new DataView(new ArrayBuffer(4));
@@ -173,7 +182,9 @@ function fromBfloat16(bits: number): number {
 
 function toBfloat16(value: number): number {
   scratch.setFloat32(0, value);
-  const bits = scratch.getUint32(0);
+  let bits = scratch.getUint32(0);
   if (Number.isNaN(value)) return (bits >>> 16) | 0x40; // stays a NaN when its low half is cut
+  const near = scratch.getFloat32(0);
+  if (near !== value) bits = (Math.abs(near) > Math.abs(value) ? bits - 1 : bits) | 1; // odd, as in toDouble()
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16; // round to nearest, ties to even
 }

@@ -113,7 +113,8 @@ function skipGroup(cursor: Cursor, end: number, group: number, depth: number): v
       throw new WireError(`group ${group} ends as group ${number}`);
     }
     if (wireType === LENGTH) {
-      cursor.at += readVarint(cursor, end);
+      const length = readVarint(cursor, end);
+      cursor.at += length;
       if (cursor.at > end) throw new WireError(`field ${number} is cut short by the end of its message`);
     } else {
       skip(cursor, end, wireType, number, `field ${number}`, depth);

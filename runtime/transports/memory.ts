@@ -1,6 +1,6 @@
 // Calls protocols in this process: bytes in, bytes out, no socket. For tests.
-import { type ErrorCode, ModelError, toModelError } from "../core/error.ts";
-import { cancelledByClient, linkSignals } from "../core/signal.ts";
+import { type ErrorCode, toModelError } from "../core/error.ts";
+import { abortReason, linkSignals } from "../core/signal.ts";
 import type { RpcService } from "../protocols/adapter.ts";
 import { requestIdOf, runMethod } from "./run_method.ts";
 
@@ -60,9 +60,7 @@ export async function callInMemory(
     for await (const bytes of replies) answers.push(bytes);
     return { messages: answers, code: "ok", message: "", trailers };
   } catch (thrown) {
-    const error = linked.signal.aborted && !(linked.signal.reason instanceof ModelError)
-      ? cancelledByClient()
-      : toModelError(thrown, id);
+    const error = linked.signal.aborted ? abortReason(linked.signal) : toModelError(thrown, id);
     return { messages: answers, code: error.code, message: error.message, trailers };
   }
 }

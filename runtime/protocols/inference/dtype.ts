@@ -1,5 +1,5 @@
 // NumPy's names for dtypes, both ways.
-import { type DType, DTYPES, ELEMENT_BYTES, type FixedDType, isDType, isFixed } from "../../core/dtype.ts";
+import { type DType, DTYPES, ELEMENT_BYTES, type FixedDType, isFixed } from "../../core/dtype.ts";
 import { ModelError, quote } from "../../core/error.ts";
 
 /** A dtype as NumPy writes it. */
@@ -10,44 +10,44 @@ export interface NumpyDType {
   readonly bigEndian: boolean;
 }
 
-// The array protocol's kinds, by kind and size; and the C names that np.dtype() takes.
-const CODES: Readonly<Record<string, FixedDType>> = {
-  b1: "bool",
-  i1: "int8",
-  i2: "int16",
-  i4: "int32",
-  i8: "int64",
-  u1: "uint8",
-  u2: "uint16",
-  u4: "uint32",
-  u8: "uint64",
-  f2: "float16",
-  f4: "float32",
-  f8: "float64",
-};
-const ALIASES: Readonly<Record<string, FixedDType>> = {
-  "?": "bool",
-  bool_: "bool",
-  half: "float16",
-  single: "float32",
-  double: "float64",
-  float: "float64",
-  int: "int64",
-  uint: "uint64",
-};
+// The array protocol's kinds and sizes, and the C names that np.dtype() takes. Kinds keep their case: "u2" are
+// integers, "U2" is text.
+const CODES: ReadonlyMap<string, FixedDType> = new Map([
+  ["b1", "bool"],
+  ["i1", "int8"],
+  ["i2", "int16"],
+  ["i4", "int32"],
+  ["i8", "int64"],
+  ["u1", "uint8"],
+  ["u2", "uint16"],
+  ["u4", "uint32"],
+  ["u8", "uint64"],
+  ["f2", "float16"],
+  ["f4", "float32"],
+  ["f8", "float64"],
+]);
+const NAMES: ReadonlyMap<string, FixedDType> = new Map([
+  ...DTYPES.filter(isFixed).map((dtype) => [dtype, dtype] as const),
+  ["?", "bool"],
+  ["bool_", "bool"],
+  ["half", "float16"],
+  ["single", "float32"],
+  ["double", "float64"],
+  ["float", "float64"],
+  ["int", "int64"],
+  ["uint", "uint64"],
+]);
 
 /** Reads a dtype; throws `invalid_argument` naming it as it was sent. */
 export function parseDType(sent: string, label: string): NumpyDType {
-  const name = sent.toLowerCase();
-  const fixed = isDType(name) && isFixed(name) ? name : ALIASES[name];
-  if (fixed) return { dtype: fixed, itemBytes: ELEMENT_BYTES[fixed], bigEndian: false };
-  const code = /^([<>=|]?)([biuf][1248])$/.exec(name);
-  const coded = code && CODES[code[2]!];
+  const named = NAMES.get(sent.toLowerCase());
+  if (named) return { dtype: named, itemBytes: ELEMENT_BYTES[named], bigEndian: false };
+  const code = /^([<>=|]?)([biuf][1248]|\?)$/.exec(sent);
+  const coded = code && (CODES.get(code[2]!) ?? NAMES.get(code[2]!));
   if (coded) {
     const itemBytes = ELEMENT_BYTES[coded];
     return { dtype: coded, itemBytes, bigEndian: code[1] === ">" && itemBytes > 1 };
   }
-  // Kinds of text keep their case: "S" is bytes, "s" nothing.
   const text = /^([<>=|]?)([US])(\d{1,9})$/.exec(sent);
   const length = Number(text?.[3] ?? 0);
   if (text && length > 0) {

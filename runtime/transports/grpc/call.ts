@@ -1,12 +1,13 @@
 // One call's life: request messages pulled one by one, responses written no faster than the client takes them, and
 // exactly one status. Works on grpc-js's own base call (the interceptor API): no stream objects in between.
-import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
-import { type Metadata as GrpcMetadata, status } from "@grpc/grpc-js";
+import { type Metadata, type ServerInterceptingCallInterface, status } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { ModelError, toModelError } from "../../core/error.ts";
 import { cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
 import type { RpcMethod } from "../../protocols/adapter.ts";
 import { requestIdOf, runMethod, type TransportContext } from "../run_method.ts";
+import type { Peer } from "./connection.ts";
+import type { FlowMeter, StreamFlow } from "./flow.ts";
 import { toHeaders, toMetadata } from "./metadata.ts";
 import { statusOf } from "./status.ts";
 
@@ -17,10 +18,14 @@ export interface CallEnvironment {
   readonly draining: AbortSignal;
   /** Calls in progress, for the shutdown. */
   readonly open: Set<GrpcCall>;
+  /** What has left on the connection of a peer. */
+  readonly flowOf: (peer: Peer) => FlowMeter | undefined;
 }
 
-/** Messages that may wait for the socket; beyond it the handler waits. */
-const MAX_UNSENT = 16;
+/** Bytes of a stream that may wait for the client's flow control window; beyond it the handler waits. */
+const MAX_UNSENT_BYTES = 65_536;
+/** What gRPC puts before each message. */
+const MESSAGE_HEADER_BYTES = 5;
 
 /** A call in progress. */
 export class GrpcCall {
@@ -31,15 +36,20 @@ export class GrpcCall {
   readonly #requests: RequestReader;
   readonly #finish = Promise.withResolvers<void>();
   #ended = false;
-  #sent = 0;
-  #unsent = 0;
-  #onFlushed: (() => void) | undefined;
+  readonly #streamId: number;
+  readonly #meter: FlowMeter | undefined;
+  readonly #flow: StreamFlow | undefined;
+  #messages = 0;
+  #handedOver = 0;
 
   constructor(call: ServerInterceptingCallInterface, method: RpcMethod, environment: CallEnvironment) {
     this.#call = call;
     this.#method = method;
     this.#environment = environment;
     this.#requests = new RequestReader(call, method, this.#controller.signal);
+    this.#streamId = streamIdOf(call);
+    this.#meter = method.serverStreaming ? environment.flowOf(call.getConnectionInfo()) : undefined;
+    this.#flow = this.#meter?.track(this.#streamId);
   }
 
   /** Resolves when the call has its status. */
@@ -62,7 +72,7 @@ export class GrpcCall {
   abort(reason: ModelError): void {
     if (this.#ended) return;
     this.#controller.abort(reason);
-    this.#onFlushed?.();
+    this.#flow?.onSent?.();
   }
 
   async #run(received: Metadata): Promise<void> {
@@ -86,21 +96,22 @@ export class GrpcCall {
       this.#environment.draining.throwIfAborted();
       for await (const bytes of runMethod(this.#method, this.#requests, context)) {
         this.#controller.signal.throwIfAborted();
-        if (this.#sent === 0) this.#call.sendMetadata(toMetadata(responseMetadata));
+        if (this.#messages === 0) this.#call.sendMetadata(toMetadata(responseMetadata));
         await this.#send(bytes);
       }
       this.#controller.signal.throwIfAborted();
       this.#end({ code: status.OK, details: "OK", metadata: toMetadata(trailers) });
     } catch (thrown) {
       const error = toModelError(this.#controller.signal.aborted ? this.#controller.signal.reason : thrown, id);
-      if (this.#sent === 0) trailers.set("request-id", id);
+      if (this.#messages === 0) trailers.set("request-id", id);
       this.#end(statusOf(error, toMetadata(trailers)));
     }
   }
 
-  #end(end: { readonly code: number; readonly details: string; readonly metadata: GrpcMetadata }): void {
+  #end(end: { readonly code: number; readonly details: string; readonly metadata: Metadata }): void {
     this.#ended = true;
     this.#environment.open.delete(this);
+    this.#meter?.untrack(this.#streamId);
     this.#requests.stop();
     this.#call.sendStatus(end);
     this.#finish.resolve();
@@ -108,19 +119,18 @@ export class GrpcCall {
 
   /** Resolves when the handler may go on. */
   #send(bytes: Uint8Array): Promise<void> | void {
-    const isFirst = this.#sent++ === 0;
-    this.#unsent++;
-    this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {
-      this.#unsent--;
-      this.#onFlushed?.();
-    });
+    const isFirst = this.#messages++ === 0;
+    this.#handedOver += bytes.length + MESSAGE_HEADER_BYTES;
+    this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {});
+    const flow = this.#flow;
+    if (!flow) return;
     // The first token is on its way before the handler works on the second, even where that blocks the event loop.
-    const room = isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT - 1;
-    if (this.#unsent <= room) return;
+    const room = isFirst ? 0 : MAX_UNSENT_BYTES;
+    if (this.#handedOver - flow.sent <= room) return;
     return new Promise((resolve) => {
-      this.#onFlushed = () => {
-        if (this.#unsent > room && !this.#controller.signal.aborted) return;
-        this.#onFlushed = undefined;
+      flow.onSent = () => {
+        if (this.#handedOver - flow.sent > room && !this.#controller.signal.aborted) return;
+        flow.onSent = undefined;
         resolve();
       };
     });
@@ -219,8 +229,17 @@ class RequestReader implements AsyncIterableIterator<Uint8Array, void, undefined
   }
 }
 
+/** Parts of grpc-js's base call that its interface does not show. */
+interface BaseCall {
+  readonly stream?: { readonly id?: number };
+  readonly decoder?: { readonly readState?: number };
+}
+
+function streamIdOf(call: ServerInterceptingCallInterface): number {
+  return (call as unknown as BaseCall).stream?.id ?? 0;
+}
+
 // grpc-js drops a message that the half-close cuts short; its decoder still knows.
 function readsMessage(call: ServerInterceptingCallInterface): boolean {
-  const { decoder } = call as unknown as { readonly decoder?: { readonly readState?: number } };
-  return decoder?.readState !== undefined && decoder.readState !== 0;
+  return ((call as unknown as BaseCall).decoder?.readState ?? 0) !== 0;
 }

@@ -1,6 +1,8 @@
 // The TCP listener: our own, so that its sockets can be tuned and, at the end of a shutdown, closed.
 import type { ConnectionInjector } from "@grpc/grpc-js";
+import { once } from "node:events";
 import net from "node:net";
+import { FlowMeter } from "./flow.ts";
 
 /** Where to listen. */
 export interface Address {
@@ -9,11 +11,21 @@ export interface Address {
   readonly port: number;
 }
 
+/** The other end of a connection. */
+export interface Peer {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}
+
 /** A listener whose connections go to an HTTP/2 server. */
 export interface Listener {
   readonly address: Deno.NetAddr;
+  /** What has left on the connection of a peer. */
+  flowOf(peer: Peer): FlowMeter | undefined;
   /** Refuses new connections. */
   close(): void;
+  /** Resolves when no connection is left. */
+  disconnected(): Promise<void>;
   /** Closes the connections that are left. */
   destroyConnections(): void;
 }
@@ -21,9 +33,15 @@ export interface Listener {
 /** Listens; rejects where the address cannot be had. */
 export function listen(address: Address, injector: ConnectionInjector): Promise<Listener> {
   const sockets = new Set<net.Socket>();
+  const meters = new Map<string, FlowMeter>();
   const server = net.createServer({ noDelay: true }, (socket) => {
+    const peer = keyOf(socket);
     sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
+    meters.set(peer, new FlowMeter(socket));
+    socket.on("close", () => {
+      sockets.delete(socket);
+      meters.delete(peer);
+    });
     socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
     injector.injectConnection(socket);
   });
@@ -35,9 +53,17 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
       const { address: hostname, port } = server.address() as net.AddressInfo;
       resolve({
         address: { transport: "tcp", hostname, port },
+        flowOf: (peer) => meters.get(keyOf(peer)),
         close: () => void server.close(),
+        async disconnected() {
+          while (sockets.size > 0) await Promise.all([...sockets].map((socket) => once(socket, "close")));
+        },
         destroyConnections: () => sockets.forEach((socket) => socket.destroy()),
       });
     });
   });
+}
+
+function keyOf({ remoteAddress, remotePort }: Peer): string {
+  return `${remoteAddress} ${remotePort}`;
 }
