@@ -11,6 +11,15 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Misuse of the command line, as for shells. */
 const USAGE_ERROR = 2;
 
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken",
+  EACCES: "it is not permitted",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EINVAL: "this machine has no such address",
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "there is no such host",
+};
+
 /** Runs the command; resolves to the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   try {
@@ -21,10 +30,12 @@ export async function main(args: readonly string[]): Promise<number> {
     }
     return await run(config);
   } catch (error) {
-    const line = startFailure(error);
-    if (line === undefined) throw error;
-    console.error(`error: ${line}`);
-    return USAGE_ERROR;
+    if (error instanceof ConfigError) {
+      console.error(`error: ${error.message}`);
+      return USAGE_ERROR;
+    }
+    console.error(error);
+    return 1;
   }
 }
 
@@ -61,21 +72,10 @@ async function listenOn({ hostname, port }: Config, start: () => Promise<Server>
   try {
     return await start();
   } catch (error) {
-    const code = (error as { readonly code?: string }).code;
-    const why: Readonly<Record<string, string>> = {
-      EADDRINUSE: "the port is taken",
-      EACCES: "permission denied",
-      EADDRNOTAVAIL: "this machine has no such address",
-      ENOTFOUND: "there is no such host",
-      EAI_AGAIN: "there is no such host",
-    };
-    if (code === undefined || why[code] === undefined) throw error;
-    throw new ConfigError(`Cannot listen on ${hostname}:${port}: ${why[code]}`);
+    const { code = "", syscall } = error as { readonly code?: string; readonly syscall?: string };
+    if (syscall === undefined) throw error;
+    throw new ConfigError(`Cannot listen on ${hostname}:${port}: ${LISTEN_FAILURES[code] ?? code}`);
   }
-}
-
-function startFailure(error: unknown): string | undefined {
-  return error instanceof ConfigError ? error.message : undefined;
 }
 
 // A function's stray timer or promise that fails must not take the others' calls with it.

@@ -56,7 +56,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { print };
-    const message = error.message.replace(/^error: /, "").replaceAll(/\s*\n\s*/g, " ");
+    const message = error.message.replace(/^error: /, "").replaceAll(/\s*\n\s*/g, " ").replace(/\.$/, "");
     throw new ConfigError(`${message}; --help lists the options`);
   }
   const { host, ...options } = command.opts<Omit<Config, "functionsDir" | "hostname"> & { readonly host: string }>();

@@ -62,6 +62,6 @@ function textOf(output: NamedTensors): string {
   if (tensors.length === 1 && only!.dtype === "string" && only!.data.length === 1) return only!.data[0]!;
   throw new ModelError(
     "failed_precondition",
-    "Cannot send tensors as tokens: StreamPredict carries text; use the Open Inference Protocol's ModelStreamInfer",
+    "Cannot send tensors as tokens: StreamPredict carries text; use inference.InferenceService/Predict or the Open Inference Protocol",
   );
 }
