@@ -1,0 +1,60 @@
+import { assert, assertEquals, assertThrows } from "tensorlet/assert";
+import { type Config, ConfigError, parseConfig } from "../../runtime/host/config.ts";
+
+function parse(...args: string[]): Config {
+  const config = parseConfig(args, "1.2.3");
+  assert(!("print" in config));
+  return config;
+}
+
+function withEnv(variables: Readonly<Record<string, string>>, action: () => void): void {
+  for (const [name, value] of Object.entries(variables)) Deno.env.set(name, value);
+  try {
+    action();
+  } finally {
+    for (const name of Object.keys(variables)) Deno.env.delete(name);
+  }
+}
+
+Deno.test("parseConfig() has defaults for everything", () => {
+  const { functionsDir, hostname, port, graceMs, logFormat, logLevel, maxMessageBytes } = parse();
+  assertEquals(
+    [functionsDir, hostname, port, graceMs, logFormat, logLevel, maxMessageBytes],
+    ["functions", "127.0.0.1", 50051, 10_000, "text", "info", 64 * 1024 * 1024],
+  );
+});
+
+Deno.test("parseConfig() prefers flags to the environment, and the environment to defaults", () => {
+  withEnv({ TENSORLET_PORT: "7000", TENSORLET_GRACE_MS: "5", TENSORLET_FUNCTIONS: "elsewhere" }, () => {
+    assertEquals([parse().port, parse().graceMs, parse().functionsDir], [7000, 5, "elsewhere"]);
+    assertEquals([parse("--port", "0").port, parse("mine").functionsDir], [0, "mine"]);
+  });
+});
+
+for (
+  const [args, text] of [
+    [["--prt", "1"], "Did you mean --port?"],
+    [["--port", "abc"], "whole number from 0 to 65535"],
+    [["--port", "65536"], "whole number from 0 to 65535"],
+    [["--port", "-1"], "whole number"],
+    [["--port"], "argument missing"],
+    [["--max-in-flight", "0"], "whole number from 1"],
+    [["--log-format", "xml"], "text, json"],
+    [["a", "b"], "too many arguments"],
+  ] as const
+) {
+  Deno.test(`parseConfig() refuses ${args.join(" ")} in one line`, () => {
+    const error = assertThrows(() => parse(...args), ConfigError, text);
+    assertEquals(error.message.includes("\n"), false);
+  });
+}
+
+Deno.test("parseConfig() refuses a wrong environment variable by its name", () => {
+  withEnv({ TENSORLET_PORT: "abc" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_PORT"));
+});
+
+Deno.test("parseConfig() gives help and version as texts", () => {
+  const help = parseConfig(["--help"], "1.2.3");
+  assert("print" in help && help.print.includes("--grace-ms"));
+  assertEquals(parseConfig(["--version"], "1.2.3"), { print: "tensorlet 1.2.3\n" });
+});
