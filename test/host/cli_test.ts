@@ -1,0 +1,152 @@
+// The command as users start it: real processes, real signals.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+const FUNCTIONS = `${ROOT}test/testdata/functions`;
+
+function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): Deno.Command {
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", `${ROOT}mod.ts`, ...args],
+    cwd: ROOT,
+    env: { ...env, NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
+}
+
+async function run(
+  ...args: string[]
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const { code, stdout, stderr } = await command(args).output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+/** Reads until `text` has come; the rest can be read on. */
+async function readUntil(stream: ReadableStreamDefaultReader<string>, text: string): Promise<string> {
+  let read = "";
+  while (!read.includes(text)) {
+    const { done, value } = await stream.read();
+    if (done) throw new Error(`ended before ${JSON.stringify(text)}: ${read}`);
+    read += value;
+  }
+  return read;
+}
+
+function readerOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): ReadableStreamDefaultReader<string> {
+  return stream.pipeThrough(new TextDecoderStream()).getReader();
+}
+
+async function drain(reader: ReadableStreamDefaultReader<string>): Promise<string> {
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    text += value;
+  }
+}
+
+Deno.test("cli: says what it serves and how to call it, and stops with 0 on SIGTERM", async () => {
+  const child = command([FUNCTIONS, "--port", "0"]).spawn();
+  const stdout = readerOf(child.stdout);
+  const stderr = readerOf(child.stderr);
+  const listing = await readUntil(stdout, "ChatStream\n");
+  assertMatch(listing, /functions on grpc:\/\/127\.0\.0\.1:\d+\n/);
+  assertMatch(listing, /chunks@1 +predict stream batch +float32\[2\] -> float32\[1\]/);
+  assertStringIncludes(listing, "grpcurl -plaintext");
+  await readUntil(stderr, "ready");
+  child.kill("SIGTERM");
+  const { code } = await child.status;
+  assertStringIncludes(await drain(stderr), "stopped");
+  await drain(stdout);
+  assertEquals(code, 0);
+});
+
+Deno.test("cli: a second signal ends it at once", async () => {
+  const child = command([FUNCTIONS, "--port", "0", "--grace-ms", "600000"]).spawn();
+  const stdout = readerOf(child.stdout);
+  const stderr = readerOf(child.stderr);
+  const [, port] = /grpc:\/\/127\.0\.0\.1:(\d+)/.exec(await readUntil(stdout, "ChatStream\n"))!;
+  await readUntil(stderr, "ready");
+  // A call that holds the shutdown up: the preface, empty SETTINGS, and a stream that is never half-closed.
+  using connection = await Deno.connect({ port: Number(port) });
+  const text = (value: string) => [value.length, ...new TextEncoder().encode(value)];
+  const headers = [
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", "/inference.v1.ModelInference/BatchPredict"],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ["model-id", "sum"],
+  ].flatMap(([name, value]) => [0, ...text(name!), ...text(value!)]);
+  const preface = [...new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0];
+  await connection.write(new Uint8Array([...preface, 0, 0, headers.length, 1, 4, 0, 0, 0, 1, ...headers]));
+  await connection.read(new Uint8Array(9)); // its SETTINGS: the stream is known
+  child.kill("SIGINT");
+  await readUntil(stderr, "once more to stop now");
+  child.kill("SIGINT");
+  const { code } = await child.status;
+  await Promise.all([drain(stdout), drain(stderr)]);
+  assertEquals(code, 130);
+});
+
+Deno.test("cli: logs and listing as JSON lines", async () => {
+  const child = command([FUNCTIONS, "--port", "0"], { TENSORLET_LOG_FORMAT: "json" }).spawn();
+  const stdout = readerOf(child.stdout);
+  const stderr = readerOf(child.stderr);
+  const lines = (await readUntil(stderr, '"ready"')).trimEnd().split("\n").map((line) => JSON.parse(line));
+  const serving = lines.find(({ message }) => message === "serving");
+  assertMatch(serving.address, /^grpc:\/\/127\.0\.0\.1:\d+$/);
+  assert(
+    serving.functions.some(({ name, kinds }: { name: string; kinds: string[] }) =>
+      name === "parrot" && kinds.includes("chat")
+    ),
+  );
+  child.kill("SIGTERM");
+  await Promise.all([child.status, drain(stdout), drain(stderr)]);
+});
+
+for (
+  const [args, text] of [
+    [["--prt", "1"], "Did you mean --port?"],
+    [["no/such/folder"], 'Cannot serve "no/such/folder": there is no such folder'],
+  ] as const
+) {
+  Deno.test(`cli: ${args.join(" ")} is one line and status 2`, async () => {
+    const { code, stdout, stderr } = await run(...args);
+    assertEquals([code, stdout], [2, ""]);
+    assertStringIncludes(stderr, text);
+    assertEquals(stderr.trimEnd().split("\n").length, 1);
+  });
+}
+
+Deno.test("cli: a taken port is one line and status 2", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = taken.addr as Deno.NetAddr;
+  const { code, stderr } = await run(FUNCTIONS, "--port", `${port}`);
+  assertEquals([code, stderr], [2, `error: Cannot listen on 127.0.0.1:${port}: the port is taken\n`]);
+});
+
+Deno.test("cli: a file that is no function is listed as failed, and the others are served", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${dir}/broken.ts`, "export default ((;");
+    await Deno.writeTextFile(
+      `${dir}/fine.ts`,
+      'import { defineModel } from "tensorlet"; export default defineModel({ predict: ([x]) => x! });',
+    );
+    const child = command([dir, "--port", "0"]).spawn();
+    const stdout = readerOf(child.stdout);
+    const stderr = readerOf(child.stderr);
+    const listing = await readUntil(stdout, "Predict\n");
+    assertMatch(listing, /broken@1 +\(failed\)/);
+    assertMatch(listing, /fine@1 +predict/);
+    const log = await readUntil(stderr, "ready");
+    assertStringIncludes(log, "broken.ts");
+    child.kill("SIGTERM");
+    await Promise.all([child.status, drain(stdout), drain(stderr)]);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
