@@ -112,11 +112,17 @@ export type ProtocolAdapter = (host: AdapterHost) => ProtocolEndpoints;
 
 const PARAM_PREFIX = "param-";
 
-/** The parameters that metadata keys `param-NAME` carry, for messages that have no field for them. */
-export function metadataParams(metadata: Headers): CallParams {
+/**
+ * The parameters that metadata keys `param-NAME` carry, for messages that have no field for them. HTTP/2 has only
+ * lower-case keys: a declared name in other letters is found all the same.
+ */
+export function metadataParams(metadata: Headers, entry: CatalogEntry): CallParams {
+  const declared = Object.keys(entry.params ?? {});
   const params: Record<string, string> = Object.create(null);
   for (const [key, value] of metadata) {
-    if (key.startsWith(PARAM_PREFIX)) params[key.slice(PARAM_PREFIX.length)] = value;
+    if (!key.startsWith(PARAM_PREFIX)) continue;
+    const name = key.slice(PARAM_PREFIX.length);
+    params[declared.find((candidate) => candidate.toLowerCase() === name) ?? name] = value;
   }
   return params;
 }

@@ -35,7 +35,7 @@ async function* predict(host: AdapterHost, requests: AsyncIterable<unknown, void
   );
   const input = nameByPosition(entry.input, tensors);
   const output = await invokePredict(host.invoke, {
-    ...callBase(rpc, entry, metadataParams(rpc.metadata)),
+    ...callBase(rpc, entry, metadataParams(rpc.metadata, entry)),
     kind: "predict",
     input,
   });

@@ -26,7 +26,7 @@ export async function* batchPredict(
   rpc: RpcContext,
 ): AsyncGenerator<object, void, undefined> {
   const entry = findEntry(host.catalog, rpc.metadata.get("model-id") ?? "", "batch", `model (metadata "model-id")`);
-  const { params, shape, output: name } = readParams(rpc.metadata);
+  const { params, shape, output: name } = readParams(entry, rpc.metadata);
   checkOutputName(entry, name);
   const results: Result[] = [];
   let bytes = 0;

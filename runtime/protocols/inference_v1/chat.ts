@@ -116,7 +116,7 @@ class Conversation {
 
   async #answer(id: string, content: string): Promise<void> {
     const call = {
-      ...callBase(this.#rpc, this.#entry, readParams(this.#rpc.metadata).params),
+      ...callBase(this.#rpc, this.#entry, readParams(this.#entry, this.#rpc.metadata).params),
       kind: "chat",
       sessionId: id,
       message: { role: "user", content },

@@ -14,7 +14,7 @@ export async function* predict(
 ): AsyncGenerator<TimedMessage, void, undefined> {
   const request = await onlyRequest<PredictRequest>(requests);
   const entry = findEntry(host.catalog, request.model_id, "predict", "model_id");
-  const { params, shape, output: name } = readParams(rpc.metadata, request.params);
+  const { params, shape, output: name } = readParams(entry, rpc.metadata, request.params);
   checkOutputName(entry, name);
   const input = inputOf(entry, request.input_tensor, shape);
   const call = { ...callBase(rpc, entry, params, request.max_tokens), kind: "predict", input } as const;
@@ -31,7 +31,7 @@ export async function* streamPredict(
   const request = await onlyRequest<PredictRequest>(requests);
   const since = rpc.decodedAt();
   const entry = findEntry(host.catalog, request.model_id, "stream", "model_id");
-  const { params, shape } = readParams(rpc.metadata, request.params);
+  const { params, shape } = readParams(entry, rpc.metadata, request.params);
   const input = inputOf(entry, request.input_tensor, shape);
   const call = { ...callBase(rpc, entry, params, request.max_tokens), kind: "stream", input } as const;
   let index = 0;

@@ -24,8 +24,12 @@ export interface RequestParams {
 }
 
 /** Parameters of the metadata (`param-NAME`) and of the message, which win. */
-export function readParams(metadata: Headers, message: Readonly<Record<string, string>> = {}): RequestParams {
-  const params: Record<string, string> = Object.assign(Object.create(null), metadataParams(metadata), message);
+export function readParams(
+  entry: CatalogEntry,
+  metadata: Headers,
+  message: Readonly<Record<string, string>> = {},
+): RequestParams {
+  const params: Record<string, string> = Object.assign(Object.create(null), metadataParams(metadata, entry), message);
   const { shape, output } = params;
   for (const name of ["shape", "output", "resume_from"]) delete params[name];
   return { params, shape, output };

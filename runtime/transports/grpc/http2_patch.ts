@@ -12,10 +12,18 @@ interface Session {
 
 let patched = false;
 
-/** Whether this version of Deno has the fault; `firstBad` is the first version known to. */
+/** The first and the last version of Deno that are known to have the fault. */
+const FIRST_BAD = [2, 9, 4], LAST_BAD = [2, 9, 6];
+
+/** Whether this version of Deno is known to have the fault. */
 export function hasGoawayFault(version: string): boolean {
-  const [major = 0, minor = 0, patch = 0] = version.split(/[.+-]/).map(Number);
-  return major > 2 || (major === 2 && (minor > 9 || (minor === 9 && patch >= 4)));
+  return isAtLeast(version, FIRST_BAD) && !isAtLeast(version, LAST_BAD.with(2, LAST_BAD[2]! + 1));
+}
+
+function isAtLeast(version: string, bound: readonly number[]): boolean {
+  const parts = version.split(/[.+-]/).map(Number);
+  const at = bound.findIndex((part, i) => part !== parts[i]);
+  return at < 0 || parts[at]! > bound[at]!;
 }
 
 /**
@@ -23,7 +31,8 @@ export function hasGoawayFault(version: string): boolean {
  * server or client.
  */
 export function patchHttp2Close(): void {
-  if (patched || !hasGoawayFault(Deno.version.deno)) return;
+  // Later versions too, until one is known to be cured: the delay does no harm.
+  if (patched || !isAtLeast(Deno.version.deno, FIRST_BAD)) return;
   patched = true;
   const prototype = sessionPrototype();
   const close = prototype.close;

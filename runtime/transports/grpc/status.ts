@@ -54,12 +54,10 @@ export interface GrpcStatus {
 
 /** The status of an error; its details go out as google.rpc.Status, and so can be read by any gRPC client. */
 export function statusOf(error: ModelError, trailers: Metadata): GrpcStatus {
-  const code = CODES[error.code];
+  const code = CODES[error.code] ?? status.UNKNOWN; // a function in plain JavaScript may say anything
   const details = fit(error.message.toWellFormed());
-  if (error.details) {
-    const bytes = encodeDetails(code, details, error);
-    if (bytes.length <= MAX_DETAILS_BYTES) trailers.set("grpc-status-details-bin", Buffer.from(bytes));
-  }
+  const bytes = error.details && encodeDetails(code, details, error);
+  if (bytes && bytes.length <= MAX_DETAILS_BYTES) trailers.set("grpc-status-details-bin", Buffer.from(bytes));
   return { code, details, metadata: trailers };
 }
 
@@ -92,7 +90,11 @@ function encodeDetails(code: number, message: string, error: ModelError): Uint8A
 
 function textOf(value: unknown): string {
   if (typeof value === "string") return value.toWellFormed();
-  return JSON.stringify(value, (_key, part) => typeof part === "bigint" ? `${part}` : part) ?? `${value}`;
+  try {
+    return JSON.stringify(value, (_key, part) => typeof part === "bigint" ? `${part}` : part) ?? `${value}`;
+  } catch {
+    return "(not serialisable)"; // a cycle, say: no reason to lose the status
+  }
 }
 
 function any(type: string, value: Uint8Array): object {
