@@ -63,8 +63,10 @@ export class GrpcCall {
       onReceiveMetadata: (metadata) => void this.#run(metadata),
       onReceiveMessage: (bytes) => this.#requests.receive(bytes),
       onReceiveHalfClose: () => this.#requests.end(),
-      // Also fires after every call that ended normally.
-      onCancel: () => this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient()),
+      onCancel: () => {
+        // Also fires after every call that ended normally.
+        if (!this.#ended) this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient());
+      },
     });
   }
 
