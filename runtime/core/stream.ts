@@ -76,7 +76,7 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
 
   /** The reader leaves early: emits are refused and the generator's `finally` runs. */
   return(): Promise<IteratorResult<C, void>> {
-    if (!this.#ended) this.#close(new ModelError("cancelled", "The reader of this stream left"));
+    this.#close(new ModelError("cancelled", "The reader of this stream left"));
     return Promise.resolve({ done: true, value: undefined });
   }
 
@@ -109,7 +109,7 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
   #end(): void {
     if (this.#failure) return;
     this.#ended = true;
-    this.#unfollow();
+    if (this.#queue.length === 0) this.#unfollow();
     this.#reader?.resolve({ done: true, value: undefined });
     this.#reader = undefined;
   }
@@ -119,13 +119,14 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
     // A handler that stops because of the abort throws something of its own: the abort is why.
     const reason = this.#signal.aborted ? abortReason(this.#signal) : error;
     this.#failure = { reason };
-    this.#unfollow();
+    if (this.#queue.length === 0) this.#unfollow();
     this.#reader?.reject(reason);
     this.#reader = undefined;
   }
 
   #close(reason: unknown): void {
-    if (this.#failure || this.#ended) return;
+    // A handler that has ended may have left chunks behind, whose emits still wait.
+    if ((this.#failure || this.#ended) && this.#queue.length === 0) return;
     this.#failure = { reason };
     this.#unfollow();
     const queue = this.#queue;
