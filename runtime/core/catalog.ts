@@ -53,13 +53,13 @@ export function unimplemented(name: string, kind: CallKind): ModelError {
 
 function defaultEntry(catalog: Catalog, kind: CallKind, field: string): CatalogEntry {
   const able = [...catalog.list()].filter((entry) => entry.kinds.includes(kind));
-  if (able.length === 1) return able[0]!;
-  const names = listNames(able.map((entry) => entry.name));
+  const names = new Set(able.map((entry) => entry.name));
+  if (names.size === 1) return able[0]!; // the newest version comes first
   throw new ModelError(
     "invalid_argument",
     able.length === 0
       ? `Cannot choose a model: ${field} is empty and no function has a ${kind} handler`
-      : `Cannot choose a model: ${field} is empty, wanted one of ${names}`,
+      : `Cannot choose a model: ${field} is empty, wanted one of ${listNames(names)}`,
   );
 }
 
@@ -81,9 +81,10 @@ function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
   throw new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
 }
 
-function listNames(names: readonly string[]): string {
-  const shown = [...new Set(names)].slice(0, 20).map((name) => quote(name));
-  return names.length > 20 ? `${shown.join(", ")}, ...` : shown.join(", ");
+function listNames(names: Iterable<string>): string {
+  const all = [...names];
+  const shown = all.slice(0, 20).map((name) => quote(name));
+  return all.length > 20 ? `${shown.join(", ")}, ...` : shown.join(", ");
 }
 
 /** The candidates that `name` may have been meant for, best first, three at most. */
