@@ -37,7 +37,9 @@ const MAX_RETRY_MS = 60_000;
 
 /** The functions of a server. */
 export class Registry implements Catalog {
+  /** By name, the newest version first: it is the default. */
   readonly #functions: Registered[] = [];
+  readonly #registered: Registered[] = [];
   readonly #log: Logger;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<() => void>();
@@ -73,8 +75,9 @@ export class Registry implements Catalog {
     if (this.#find(entry.name, entry.version)) {
       throw new RangeError(`Cannot register function "${entry.name}" version "${entry.version}": there is one already`);
     }
-    this.#functions.push({ entry, model, options, loading: undefined, running: undefined, failures: 0, retryAt: 0 });
-    // The newest version first: it is the default.
+    const added = { entry, model, options, loading: undefined, running: undefined, failures: 0, retryAt: 0 };
+    this.#registered.push(added);
+    this.#functions.push(added);
     this.#functions.sort((a, b) =>
       a.entry.name.localeCompare(b.entry.name) ||
       b.entry.version.localeCompare(a.entry.version, undefined, { numeric: true })
@@ -173,7 +176,7 @@ export class Registry implements Catalog {
   /** Unloads every function, the last registered first; failures are logged. */
   async unloadAll(): Promise<void> {
     this.#closed.abort(new ModelError("unavailable", "The server is shutting down"));
-    for (const found of this.#functions.toReversed()) {
+    for (const found of this.#registered.toReversed()) {
       const running = found.running ?? await found.loading?.catch(() => undefined);
       if (!running) continue;
       found.running = undefined;
