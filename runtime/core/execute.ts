@@ -95,9 +95,15 @@ function toReply(model: ResolvedModel, chunk: unknown, index: number, maxTokens:
 }
 
 async function* batch(target: LoadedModel, call: BatchCall): AsyncGenerator<Reply, void, undefined> {
+  using links = new DisposableStack();
+  // An item ends with the whole call too: at its deadline, say.
+  const items = call.items.map((item) => ({
+    ...item,
+    signal: links.use(linkSignals(call.signal, item.signal)).signal,
+  }));
   const outcomes = target.model.handlers.batch
-    ? await runBatch(target, call, call.items)
-    : await mapConcurrently(call.items, (item) => outcomeOf(target, call, item));
+    ? await runBatch(target, call, items)
+    : await mapConcurrently(items, (item) => outcomeOf(target, call, item));
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome instanceof ModelError) yield { type: "failure", index, error: outcome };
     else yield { type: "tensors", index, output: outcome };
