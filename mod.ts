@@ -28,13 +28,12 @@ export type {
   BatchItem,
   ChatContext,
   Context,
-  ContextKey,
-  ContextValues,
   LoadContext,
   Session,
   StreamContext,
 } from "./runtime/core/context.ts";
-export { createContextKey } from "./runtime/core/context.ts";
+export type { ContextKey, ContextValues } from "./runtime/core/values.ts";
+export { createContextKey } from "./runtime/core/values.ts";
 export type {
   AnyModel,
   BatchingOptions,

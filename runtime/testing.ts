@@ -6,13 +6,14 @@
 import { assemble, type Assembly, DEFAULT_LIMITS, type Limits } from "./assembly.ts";
 import type { Call, Interceptor, Reply } from "./core/call.ts";
 import { fillShape, isTensorLike } from "./core/check.ts";
-import { NO_VALUES, type Session } from "./core/context.ts";
+import type { Session } from "./core/context.ts";
 import { type AnyModel, type ModelDefinition, type ParamsOf, type ResolvedModel, resolveModel } from "./core/define.ts";
 import { type ErrorCode, ModelError } from "./core/error.ts";
 import { createLogger, type Logger, type LogRecord } from "./core/log.ts";
 import { Registry } from "./core/registry.ts";
 import type { Inits, IoSpec, ParamSpecs, Values } from "./core/spec.ts";
 import type { AnyTensor, NamedTensors } from "./core/tensor.ts";
+import { NO_VALUES } from "./core/values.ts";
 import { sessionKey } from "./middleware/session.ts";
 import { MemorySessionStore } from "./middleware/session_store.ts";
 import type { ProtocolAdapter } from "./protocols/adapter.ts";

@@ -1,7 +1,7 @@
-import type { ContextValues } from "./context.ts";
 import type { ModelError } from "./error.ts";
 import type { ParamValue } from "./spec.ts";
 import type { NamedTensors } from "./tensor.ts";
+import type { ContextValues } from "./values.ts";
 
 /** The four kinds of call, one per handler. */
 export type CallKind = "predict" | "stream" | "batch" | "chat";

@@ -1,21 +1,7 @@
 import { assert, assertEquals, assertStrictEquals } from "tensorlet/assert";
 import { predictCall, SILENT } from "../../test/harness/calls.ts";
 import { FakeClock } from "../../test/harness/clock.ts";
-import { createContext, createContextKey, NO_VALUES, remainingMs, withValue } from "./context.ts";
-
-Deno.test("withValue() sets a key's value, others keep their defaults", () => {
-  const user = createContextKey("user", "nobody");
-  const depth = createContextKey("depth", 0);
-  const values = withValue(withValue(NO_VALUES, user, "ann"), depth, 2);
-  assertEquals([values.get(user), values.get(depth)], ["ann", 2]);
-  assertEquals(withValue(values, user, "bob").get(user), "bob");
-  assertEquals(NO_VALUES.get(user), "nobody");
-});
-
-Deno.test("createContextKey() makes keys that differ although their descriptions do not", () => {
-  const [a, b] = [createContextKey("same", 1), createContextKey("same", 2)];
-  assertEquals(withValue(NO_VALUES, a, 5).get(b), 2);
-});
+import { createContext, remainingMs } from "./context.ts";
 
 Deno.test("remainingMs() counts down to 0 and stays there", async () => {
   using clock = new FakeClock();

@@ -1,10 +1,10 @@
 // The plug between wire protocols and the rest: what a protocol gets (AdapterHost) and what it gives (endpoints).
 import type { CallParams, Invoke, PredictCall } from "../core/call.ts";
 import type { Catalog, CatalogEntry } from "../core/catalog.ts";
-import { NO_VALUES } from "../core/context.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
 import type { NamedTensors } from "../core/tensor.ts";
+import { NO_VALUES } from "../core/values.ts";
 
 /** Whether something can be called; `unknown`: there is no such thing. */
 export type ServingStatus = "unknown" | "serving" | "not_serving";

@@ -10,12 +10,12 @@ import type {
   Reply,
   StreamCall,
 } from "../../runtime/core/call.ts";
-import { NO_VALUES } from "../../runtime/core/context.ts";
 import { type AnyModel, resolveModel } from "../../runtime/core/define.ts";
 import { type ErrorCode, ModelError } from "../../runtime/core/error.ts";
 import { createExecutor } from "../../runtime/core/execute.ts";
 import { createLogger, type Logger, type LogRecord } from "../../runtime/core/log.ts";
 import { type AnyTensor, type NamedTensors, tensor } from "../../runtime/core/tensor.ts";
+import { NO_VALUES } from "../../runtime/core/values.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes, fail } from "../assert.ts";
 
 export const NEVER: AbortSignal = new AbortController().signal;

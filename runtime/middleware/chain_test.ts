@@ -1,0 +1,67 @@
+import { assertEquals } from "tensorlet/assert";
+import { assertFails, collect, executorOf, floats, predictCall, recordLog } from "../../test/harness/calls.ts";
+import type { Call, Interceptor } from "../core/call.ts";
+import { defineModel, resolveModel } from "../core/define.ts";
+import { chain } from "./chain.ts";
+import { Sessions } from "./session.ts";
+import { MemorySessionStore } from "./session_store.ts";
+
+const definition = defineModel({
+  input: { dtype: "float32", shape: [1] },
+  output: { dtype: "float32" },
+  predict: ({ data }) => data,
+});
+const model = resolveModel(definition, "model");
+
+function chained(interceptors: readonly Interceptor[], maxInFlight = 1) {
+  const { log, records } = recordLog();
+  const sessions = new Sessions({
+    store: new MemorySessionStore(),
+    maxSessions: 1,
+    boundsOf: () => model.session,
+    onEnd: () => Promise.resolve(),
+    log,
+  });
+  const invoke = chain(executorOf(definition), {
+    log,
+    find: () => ({ ...model, state: "ready" }),
+    sessions,
+    interceptors,
+    maxInFlight,
+    maxQueue: 0,
+    unaryTimeoutMs: 1000,
+  });
+  return { invoke, records };
+}
+
+Deno.test("chain() runs interceptors outermost first, around the limits", async () => {
+  const seen: string[] = [];
+  const named = (name: string): Interceptor => (next) => (call) => (seen.push(name), next(call));
+  const { invoke } = chained([named("a"), named("b")], 0);
+  await assertFails("resource_exhausted", "The server is busy", () => collect(invoke(predictCall())));
+  assertEquals(seen, ["a", "b"]);
+});
+
+Deno.test("chain() checks a call before its function sees it, and logs what became of it", async () => {
+  const { invoke, records } = chained([]);
+  await assertFails("invalid_argument", "got shape [2]", () => collect(invoke(predictCall({ input: floats(1, 2) }))));
+  await assertFails("deadline_exceeded", "", () => collect(invoke(predictCall({ deadline: 1 }))));
+  assertEquals((await collect(invoke(predictCall({ input: floats(1) })))).length, 1);
+  assertEquals(records.map(({ fields }) => fields.code), ["invalid_argument", "deadline_exceeded", "ok"]);
+});
+
+Deno.test("chain() lets an interceptor change the call and see its failure", async () => {
+  const failures: unknown[] = [];
+  const fixing: Interceptor = (next) =>
+    async function* (call: Call) {
+      try {
+        yield* next({ ...call, input: floats(1, 2, 3) } as Call);
+      } catch (error) {
+        failures.push((error as { code?: string }).code);
+        yield* next({ ...call, input: floats(7) } as Call);
+      }
+    };
+  const [reply] = await collect(chained([fixing]).invoke(predictCall()));
+  assertEquals(reply?.type === "tensors" && [...reply.output["0"]!.data as Float32Array], [7]);
+  assertEquals(failures, ["invalid_argument"]);
+});
