@@ -1,0 +1,311 @@
+import { assert, assertEquals } from "tensorlet/assert";
+import { assertFails, chatCall, collect, predictCall, recordLog, textsOf } from "../../test/harness/calls.ts";
+import { FakeClock, settled } from "../../test/harness/clock.ts";
+import type { ChatCall, ChatMessage, Invoke, Reply, SessionSnapshot } from "../core/call.ts";
+import { ModelError } from "../core/error.ts";
+import { abortable } from "../core/signal.ts";
+import { type EndedSession, sessionKey, Sessions, trimHistory } from "./session.ts";
+import { MemorySessionStore } from "./session_store.ts";
+
+const BOUNDS = { init: () => 0, idleMs: 1000, maxTurns: 10, maxCharacters: 1000 };
+
+// A function that counts its turns and repeats what it hears. "wait" lets it wait, "fail" fails at once,
+// "break" fails after its first piece, "quiet" says nothing.
+function conversation(options: { readonly maxSessions?: number; readonly bounds?: Partial<typeof BOUNDS> } = {}) {
+  const { log, records } = recordLog();
+  const store = new MemorySessionStore();
+  const ended: EndedSession[] = [];
+  const seen: (SessionSnapshot | undefined)[] = [];
+  const gates: (() => void)[] = [];
+  const sessions = new Sessions({
+    store,
+    maxSessions: options.maxSessions ?? 10,
+    boundsOf: () => ({ ...BOUNDS, ...options.bounds }),
+    onEnd: (session) => (ended.push(session), Promise.resolve()),
+    log,
+  });
+  async function* chat(call: ChatCall): AsyncGenerator<Reply, void, undefined> {
+    const { content } = call.message;
+    seen.push(call.session);
+    if (content === "fail") throw new ModelError("aborted", "failed");
+    if (content !== "quiet") yield { type: "delta", index: 0, text: `re: ${content}` };
+    if (content === "break") throw new ModelError("aborted", "broke");
+    if (content === "wait") await abortable(new Promise<void>((resolve) => gates.push(resolve)), call.signal);
+    yield { type: "session", state: (call.session?.state as number ?? 0) + 1 };
+  }
+  const invoke = sessions.interceptor((call) => chat(call as ChatCall));
+  const say = (content: string, sessionId = "s", call: Partial<ChatCall> = {}) =>
+    collect(invoke(chatCall(content, { ...call, sessionId }))).then(textsOf);
+  const stored = (sessionId = "s") => store.load(sessionKey("model", sessionId));
+  return { sessions, invoke, say, stored, ended, seen, records, openGate: () => gates.shift()!() };
+}
+
+const contents = (history: readonly ChatMessage[] = []) => history.map(({ content }) => content);
+const endings = (ended: readonly EndedSession[]) => ended.map(({ snapshot, reason }) => `${snapshot.id} ${reason}`);
+
+Deno.test("Sessions gives a turn what the turns before it left", async () => {
+  using _clock = new FakeClock();
+  const { say, seen, stored } = conversation();
+  assertEquals(await say("a"), ["re: a"]);
+  await say("b");
+  assertEquals(seen, [undefined, {
+    id: "s",
+    turn: 1,
+    history: [{ role: "user", content: "a" }, { role: "assistant", content: "re: a" }],
+    state: 1,
+  }]);
+  const after = await stored();
+  assertEquals([after?.turn, after?.state, contents(after?.history)], [2, 2, ["a", "re: a", "b", "re: b"]]);
+});
+
+Deno.test("Sessions keeps sessions apart, by id and by function", async () => {
+  using _clock = new FakeClock();
+  const { say, seen, sessions } = conversation();
+  for (const id of ["a", "b", "__proto__", ""]) await say("x", id);
+  await say("x", "a", { model: "other" });
+  assertEquals(seen, [undefined, undefined, undefined, undefined, undefined]);
+  assertEquals([sessions.size, sessions.has("model", "__proto__"), sessions.has("model", "c")], [5, true, false]);
+});
+
+Deno.test("Sessions lets calls of other kinds through", async () => {
+  const { sessions } = conversation();
+  const next: Invoke = async function* () {
+    yield { type: "session", state: 1 };
+  };
+  assertEquals(await collect(sessions.interceptor(next)(predictCall())), [{ type: "session", state: 1 }]);
+});
+
+Deno.test("Sessions answers the turns of one session one at a time, in order of arrival", async () => {
+  using _clock = new FakeClock();
+  const { say, seen, stored, openGate } = conversation();
+  const turns = [say("wait"), say("b"), say("c")];
+  await settled();
+  assertEquals(seen.length, 1);
+  await say("x", "other"); // of another session: not held up
+  openGate();
+  await Promise.all(turns);
+  assertEquals(contents((await stored())?.history).filter((text) => !text.startsWith("re")), ["wait", "b", "c"]);
+});
+
+Deno.test("Sessions has stored a turn before its last piece leaves", async () => {
+  using _clock = new FakeClock();
+  const { sessions, stored } = conversation();
+  const next: Invoke = async function* () {
+    yield { type: "session", state: 5 };
+    yield { type: "delta", index: 0, text: "all", final: true };
+  };
+  for await (const reply of sessions.interceptor(next)(chatCall("a", { sessionId: "s" }))) {
+    assertEquals(reply.type, "delta");
+    const after = await stored();
+    assertEquals([after?.state, contents(after?.history)], [5, ["a", "all"]]);
+    break;
+  }
+  assertEquals((await stored())?.turn, 1);
+});
+
+Deno.test("Sessions keeps what an interrupted turn said, marked so, and not its state", async () => {
+  using _clock = new FakeClock();
+  const { say, stored, invoke } = conversation();
+  await say("a");
+  const controller = new AbortController();
+  const cut = say("wait", "s", { signal: controller.signal }).catch((error) => error.code);
+  await settled();
+  controller.abort();
+  assertEquals(await cut, "cancelled");
+  await assertFails("aborted", "broke", () => say("break"));
+  for await (const _ of invoke(chatCall("left", { sessionId: "s" }))) break;
+  const after = await stored();
+  assertEquals([after?.turn, after?.state], [4, 1]);
+  assertEquals(after?.history.filter(({ role }) => role === "assistant"), [
+    { role: "assistant", content: "re: a" },
+    { role: "assistant", content: "re: wait", interrupted: true },
+    { role: "assistant", content: "re: break", interrupted: true },
+    { role: "assistant", content: "re: left", interrupted: true },
+  ]);
+});
+
+Deno.test("Sessions begins with a fresh state after a first turn that was interrupted", async () => {
+  using _clock = new FakeClock();
+  const { say, stored } = conversation({ bounds: { init: () => 7 } });
+  await assertFails("aborted", "broke", () => say("break"));
+  assertEquals([(await stored())?.state, contents((await stored())?.history)], [7, ["break", "re: break"]]);
+});
+
+Deno.test("Sessions keeps nothing of a first turn that fails before it says anything", async () => {
+  using clock = new FakeClock();
+  const { say, stored, sessions } = conversation();
+  await assertFails("aborted", "failed", () => say("fail"));
+  assertEquals([await stored(), sessions.size, clock.armed], [undefined, 0, 0]);
+  await say("a");
+  await assertFails("aborted", "failed", () => say("fail"));
+  assertEquals((await stored())?.turn, 1);
+});
+
+Deno.test("Sessions counts a turn that was answered with nothing", async () => {
+  using _clock = new FakeClock();
+  const { say, stored } = conversation();
+  await say("quiet");
+  assertEquals([(await stored())?.turn, contents((await stored())?.history)], [1, ["quiet", ""]]);
+});
+
+Deno.test("trimHistory() keeps the newest turns that fit in both bounds", () => {
+  const history = ["a", "1111", "b", "2222", "c", "3333"].map((content, i): ChatMessage => ({
+    role: i % 2 === 0 ? "user" : "assistant",
+    content,
+  }));
+  const trimmed = (bounds: Partial<typeof BOUNDS>) => contents(trimHistory(history, { ...BOUNDS, ...bounds }));
+  assertEquals(trimmed({}), contents(history));
+  assertEquals(trimmed({ maxTurns: 2 }), ["b", "2222", "c", "3333"]);
+  assertEquals(trimmed({ maxCharacters: 14 }), ["b", "2222", "c", "3333"]);
+  assertEquals(trimmed({ maxCharacters: 10 }), ["b", "2222", "c", "3333"]);
+  assertEquals(trimmed({ maxCharacters: 9 }), ["c", "3333"]);
+  assertEquals(trimmed({ maxCharacters: 4 }), []);
+  assertEquals(trimmed({ maxTurns: 1, maxCharacters: 10 }), ["c", "3333"]);
+});
+
+Deno.test("Sessions bounds the history that a function sees, and still counts every turn", async () => {
+  using _clock = new FakeClock();
+  const { say, seen } = conversation({ bounds: { maxTurns: 1 } });
+  for (const content of ["a", "b", "c"]) await say(content);
+  assertEquals([seen[2]?.turn, contents(seen[2]?.history)], [2, ["b", "re: b"]]);
+});
+
+Deno.test("Sessions ends a session once when it was idle for its time", async () => {
+  using clock = new FakeClock();
+  const { say, seen, stored, ended, sessions } = conversation();
+  await say("a");
+  await clock.advance(600);
+  await say("b"); // begins its time anew
+  await clock.advance(999);
+  assertEquals(ended, []);
+  await clock.advance(1);
+  assertEquals([endings(ended), ended[0]?.model, ended[0]?.snapshot.state], [["s idle"], "model", 2]);
+  assertEquals([await stored(), sessions.size, clock.armed], [undefined, 0, 0]);
+  await say("c");
+  assertEquals(seen.at(-1), undefined);
+});
+
+Deno.test("Sessions does not end a session while a turn of it runs", async () => {
+  using clock = new FakeClock();
+  const { say, ended, openGate } = conversation();
+  const turn = say("wait");
+  await clock.advance(5000);
+  openGate();
+  await turn;
+  await clock.advance(999);
+  assertEquals(ended, []);
+  await clock.advance(1);
+  assertEquals(endings(ended), ["s idle"]);
+});
+
+Deno.test("Sessions does not end a session that open streams hold", async () => {
+  using clock = new FakeClock();
+  const { say, ended, sessions } = conversation();
+  const first = sessions.hold("model", "s");
+  await say("a");
+  const second = sessions.hold("model", "s");
+  await clock.advance(5000);
+  first();
+  first(); // counts once
+  await clock.advance(5000);
+  assertEquals(ended, []);
+  second();
+  await clock.advance(1000);
+  assertEquals(endings(ended), ["s idle"]);
+});
+
+Deno.test("Sessions holds nothing when nothing was said on a stream", async () => {
+  using clock = new FakeClock();
+  const { sessions } = conversation();
+  sessions.hold("model", "s")();
+  assertEquals([sessions.size, clock.armed], [0, 0]);
+  await clock.advance(5000);
+});
+
+Deno.test("Sessions ends the least recently used idle session when there are too many", async () => {
+  using _clock = new FakeClock();
+  const { say, ended, sessions } = conversation({ maxSessions: 3 });
+  for (const id of ["a", "b", "c", "a"]) await say("x", id);
+  const release = sessions.hold("model", "b");
+  await say("x", "d");
+  await settled();
+  assertEquals(endings(ended), ["c evicted"]);
+  await say("x", "e");
+  await settled();
+  assertEquals([endings(ended), sessions.size], [["c evicted", "a evicted"], 3]);
+  release();
+});
+
+Deno.test("Sessions refuses a new session when there are too many and none is idle", async () => {
+  using _clock = new FakeClock();
+  const { say, openGate, ended, sessions } = conversation({ maxSessions: 2 });
+  await say("x", "held");
+  const release = sessions.hold("model", "held");
+  const turn = say("wait", "busy");
+  await settled();
+  const error = await assertFails("resource_exhausted", "2 are in use (option maxSessions) and none is idle", () => {
+    return say("x", "new");
+  });
+  assertEquals([error.details, ended], [{ retryAfterMs: 1000 }, []]);
+  await say("x", "held"); // one that exists goes on
+  openGate();
+  await turn;
+  release();
+});
+
+Deno.test("Sessions lets a turn that comes while its session ends find a new one", async () => {
+  using _clock = new FakeClock();
+  const { say, seen, ended } = conversation({ maxSessions: 1 });
+  await say("x", "a");
+  await say("x", "b"); // ends "a"
+  await say("y", "a");
+  assertEquals([seen.at(-1), endings(ended)], [undefined, ["a evicted", "b evicted"]]);
+});
+
+Deno.test("Sessions.endAll() ends every session once, with the reason, and waits for it", async () => {
+  using clock = new FakeClock();
+  const { say, ended, sessions } = conversation();
+  for (const id of ["a", "b"]) await say("x", id);
+  await sessions.endAll("shutdown");
+  await sessions.endAll("shutdown");
+  await clock.advance(5000);
+  assertEquals([endings(ended), sessions.size, clock.armed], [["a shutdown", "b shutdown"], 0, 0]);
+});
+
+Deno.test("Sessions logs a close that fails, and forgets the session all the same", async () => {
+  using clock = new FakeClock();
+  const { log, records } = recordLog();
+  const store = new MemorySessionStore();
+  const sessions = new Sessions({
+    store,
+    maxSessions: 1,
+    boundsOf: () => BOUNDS,
+    onEnd: () => Promise.reject(new Error("stuck")),
+    log,
+  });
+  const next: Invoke = async function* () {
+    yield { type: "session", state: 1 };
+  };
+  await collect(sessions.interceptor(next)(chatCall("a")));
+  await clock.advance(1000);
+  await settled();
+  assertEquals(records.map(({ level, message }) => [level, message]), [["error", "Cannot end a session cleanly"]]);
+  assert(await store.load(sessionKey("model", "session-1")) === undefined);
+});
+
+Deno.test("Sessions lets a turn go that is aborted while it waits for the one before it", async () => {
+  using clock = new FakeClock();
+  const { say, seen, ended, openGate } = conversation();
+  const first = say("wait");
+  const controller = new AbortController();
+  const second = say("b", "s", { signal: controller.signal }).catch((error) => error.code);
+  const third = say("c");
+  await settled();
+  controller.abort();
+  assertEquals(await second, "cancelled");
+  openGate();
+  await Promise.all([first, third]);
+  assertEquals([seen.length, contents(seen[1]?.history)], [2, ["wait", "re: wait"]]);
+  await clock.advance(1000);
+  assertEquals(endings(ended), ["s idle"]);
+});
