@@ -1,0 +1,47 @@
+import { assertEquals } from "tensorlet/assert";
+import { assertFails, floats, NEVER, predictCall } from "../../test/harness/calls.ts";
+import type { CatalogEntry } from "../core/catalog.ts";
+import { defineModel, resolveModel } from "../core/define.ts";
+import { callBase, invokePredict, metadataParams, onlyRequest, type RpcContext } from "./adapter.ts";
+
+const model = defineModel({ params: { topK: { type: "integer" } }, predict: () => [] });
+const entry: CatalogEntry = { ...resolveModel(model, "m", "3"), state: "ready" };
+
+Deno.test("metadataParams() reads the keys that begin with param-", () => {
+  const metadata = new Headers({ "param-a": "1", "param-topk": "2", "Param-B": "3", "params": "4", "xparam-c": "5" });
+  assertEquals({ ...metadataParams(metadata, entry) }, { a: "1", b: "3", topK: "2" });
+});
+
+Deno.test("callBase() names the function that was found, and takes max_tokens 0 for none", () => {
+  const rpc: RpcContext = {
+    id: "r",
+    signal: NEVER,
+    draining: NEVER,
+    deadline: 5,
+    metadata: new Headers(),
+    responseMetadata: new Headers(),
+    trailers: new Headers(),
+    decodedAt: () => 0,
+    maxMessageBytes: 1,
+  };
+  const { id, model, version, deadline, maxTokens } = callBase(rpc, entry, {});
+  assertEquals([id, model, version, deadline, maxTokens], ["r", "m", "3", 5, undefined]);
+  assertEquals(callBase(rpc, entry, {}, 4_294_967_295).maxTokens, 4_294_967_295);
+});
+
+Deno.test("onlyRequest() gives the first request, and says when there is none", async () => {
+  const requests = async function* (...all: readonly number[]) {
+    yield* all;
+  };
+  assertEquals(await onlyRequest(requests(1)), 1);
+  await assertFails("invalid_argument", "the client sent none", () => onlyRequest(requests()));
+});
+
+Deno.test("invokePredict() gives the answer, and fails when there is none", async () => {
+  const output = floats(1);
+  const answer = async function* () {
+    yield { type: "tensors", index: 0, output } as const;
+  };
+  assertEquals(await invokePredict(answer, predictCall()), output);
+  await assertFails("internal", "gave no answer", () => invokePredict(async function* () {}, predictCall()));
+});
