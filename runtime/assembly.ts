@@ -69,7 +69,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const invoke = chain(registry.invoke, {
     ...options,
-    find: (call) => registry.get(call.model, call.version)!,
+    find: (call) => registry.entryOf(call.model, call.version),
     sessions,
   });
   const services: RpcService[] = [];

@@ -2,7 +2,7 @@
 import type { Call, Invoke, Reply, SessionSnapshot } from "./call.ts";
 import type { Catalog, CatalogEntry, ModelState } from "./catalog.ts";
 import type { ResolvedModel, SessionEnd } from "./define.ts";
-import { ModelError } from "./error.ts";
+import { ModelError, quote } from "./error.ts";
 import { createExecutor } from "./execute.ts";
 import { type Logger, withFields } from "./log.ts";
 import { abortable } from "./signal.ts";
@@ -92,10 +92,17 @@ export class Registry implements Catalog {
     return this.#find(name, version)?.entry;
   }
 
+  /** The function's entry; throws `not_found`. */
+  entryOf(name: string, version: string | undefined): CatalogEntry {
+    const found = this.#find(name, version);
+    if (!found) throw notFound(name);
+    return found.entry;
+  }
+
   /** The function's definition; throws `not_found`. */
   modelOf(name: string, version: string | undefined): ResolvedModel {
     const model = this.#find(name, version)?.model;
-    if (!model) throw new ModelError("not_found", `There is no model "${name}"`);
+    if (!model) throw notFound(name);
     return model;
   }
 
@@ -113,7 +120,7 @@ export class Registry implements Catalog {
   /** Runs calls, loading their function first where it is not loaded yet. */
   readonly invoke: Invoke = (call) => {
     const found = this.#find(call.model, call.version);
-    if (!found) throw new ModelError("not_found", `There is no model "${call.model}"`);
+    if (!found) throw notFound(call.model);
     return found.running ? found.running.execute(call) : this.#loadAndRun(found, call);
   };
 
@@ -199,6 +206,10 @@ export class Registry implements Catalog {
     found.entry.state = state;
     for (const listener of this.#listeners) listener();
   }
+}
+
+function notFound(name: string): ModelError {
+  return new ModelError("not_found", `There is no model ${quote(name)}`);
 }
 
 function loadFailure(name: string, delayMs: number): ModelError {

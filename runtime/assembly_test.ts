@@ -1,0 +1,131 @@
+import { assertEquals } from "tensorlet/assert";
+import { assertFails, chatCall, collect, predictCall, SILENT } from "../test/harness/calls.ts";
+import { settled } from "../test/harness/clock.ts";
+import { assemble, type Assembly, DEFAULT_LIMITS } from "./assembly.ts";
+import { type AnyModel, defineModel, resolveModel } from "./core/define.ts";
+import { type RegistrationOptions, Registry } from "./core/registry.ts";
+import type { ProtocolAdapter, ServingStatus } from "./protocols/adapter.ts";
+
+const EMPTY = defineModel({ predict: () => [] });
+const protocol: ProtocolAdapter = () => ({
+  rpc: [{ name: "a.Service", methods: [], file: { name: "", bytes: new Uint8Array(0), symbols: [] } }],
+});
+
+function assembled(models: Record<string, [AnyModel, RegistrationOptions?]>) {
+  const registry = new Registry(SILENT);
+  for (const [name, [model, options]] of Object.entries(models)) registry.add(resolveModel(model, name), options);
+  const assembly = assemble({ ...DEFAULT_LIMITS, registry, adapters: [protocol], interceptors: [], log: SILENT });
+  return { registry, assembly };
+}
+
+function gatedLoad() {
+  const gate = Promise.withResolvers<void>();
+  return { gate, model: defineModel({ load: () => gate.promise, predict: () => [] }) };
+}
+
+const statuses = ({ health }: Assembly) => Object.fromEntries(health.list());
+
+Deno.test("assemble().health is not serving until the warm functions are loaded", async () => {
+  const { gate, model } = gatedLoad();
+  const { registry, assembly } = assembled({ warm: [model, { warm: true }], cold: [EMPTY] });
+  const loading = registry.loadWarm();
+  assertEquals(statuses(assembly), {
+    "": "not_serving",
+    "a.Service": "not_serving",
+    warm: "not_serving",
+    cold: "serving",
+  });
+  gate.resolve();
+  await loading;
+  assertEquals(statuses(assembly), { "": "serving", "a.Service": "serving", warm: "serving", cold: "serving" });
+  await assembly.close();
+});
+
+Deno.test("assemble().health knows each function's state, and what there is not", async () => {
+  const sick = defineModel({ load: () => Promise.reject(new Error("no")), predict: () => [] });
+  const { registry, assembly } = assembled({ sick: [sick], well: [EMPTY] });
+  registry.addFailed("broken", "1");
+  await assertFails("unavailable", "", () => collect(assembly.invoke(predictCall({ model: "sick" }))));
+  const { health } = assembly;
+  assertEquals(["sick", "broken", "well", "nothing", "", "a.Service"].map(health.status), [
+    "not_serving",
+    "not_serving",
+    "serving",
+    "unknown",
+    "serving", // only warm functions count
+    "serving",
+  ]);
+  await assembly.close();
+});
+
+Deno.test("assemble().health is not serving when the server drains", async () => {
+  const { assembly } = assembled({ well: [EMPTY] });
+  assembly.drain();
+  assertEquals(new Set(Object.values(statuses(assembly))), new Set(["not_serving"]));
+  assertEquals(assembly.health.status("nothing"), "unknown");
+  assertEquals(assembly.draining.reason.code, "unavailable");
+  await assembly.close();
+});
+
+Deno.test("assemble().health.watch() gives the status at once and then its changes, until it is aborted", async () => {
+  const { gate, model } = gatedLoad();
+  const { registry, assembly } = assembled({ warm: [model, { warm: true }], cold: [EMPTY] });
+  const controller = new AbortController();
+  const seen: ServingStatus[] = [];
+  const watching = (async () => {
+    for await (const status of assembly.health.watch("", controller.signal)) seen.push(status);
+  })();
+  await settled();
+  assertEquals(seen, ["not_serving"]);
+  const loading = registry.loadWarm();
+  await collect(assembly.invoke(predictCall({ model: "cold" }))); // changes nothing for ""
+  await settled();
+  assertEquals(seen, ["not_serving"]);
+  gate.resolve();
+  await loading;
+  await settled();
+  assertEquals(seen, ["not_serving", "serving"]);
+  controller.abort();
+  await watching;
+  await assembly.close();
+  assertEquals(seen, ["not_serving", "serving"]);
+});
+
+Deno.test("assemble().health.watch() tells of the drain before it ends", async () => {
+  const { assembly } = assembled({ well: [EMPTY] });
+  const watching = collect(assembly.health.watch("well", assembly.draining));
+  await settled();
+  assembly.drain();
+  assertEquals(await watching, ["serving", "not_serving"]);
+  await assembly.close();
+});
+
+Deno.test("assemble().health.watch() watches what there is not", async () => {
+  const { assembly } = assembled({});
+  for await (const status of assembly.health.watch("nothing", new AbortController().signal)) {
+    assertEquals(status, "unknown");
+    break;
+  }
+  await assembly.close();
+});
+
+Deno.test("assemble().invoke fails with not_found when a protocol names no function that there is", async () => {
+  const { assembly } = assembled({ well: [EMPTY] });
+  await assertFails("not_found", 'There is no model "other"', () => {
+    return collect(assembly.invoke(predictCall({ model: "other" })));
+  });
+  await assembly.close();
+});
+
+Deno.test("assemble().close() ends sessions before it unloads their functions", async () => {
+  const steps: string[] = [];
+  const talker = defineModel({
+    unload: () => void steps.push("unload"),
+    async *chat() {},
+    close: (_, reason) => void steps.push(`close ${reason}`),
+  });
+  const { assembly } = assembled({ talker: [talker] });
+  await collect(assembly.invoke(chatCall("x", { model: "talker" })));
+  await assembly.close();
+  assertEquals(steps, ["close shutdown", "unload"]);
+});
