@@ -100,12 +100,20 @@ Deno.test("assemble().health.watch() tells of the drain before it ends", async (
   await assembly.close();
 });
 
-Deno.test("assemble().health.watch() watches what there is not", async () => {
-  const { assembly } = assembled({});
+Deno.test("assemble().health.watch() watches what there is not, and leaves nothing behind when its reader leaves", async () => {
+  const { registry, assembly } = assembled({});
+  let watchers = 0;
+  const onChange = registry.onChange.bind(registry);
+  registry.onChange = (listener) => {
+    watchers++;
+    const takeBack = onChange(listener);
+    return () => (watchers--, takeBack());
+  };
   for await (const status of assembly.health.watch("nothing", new AbortController().signal)) {
-    assertEquals(status, "unknown");
+    assertEquals([status, watchers], ["unknown", 1]);
     break;
   }
+  assertEquals(watchers, 0);
   await assembly.close();
 });
 

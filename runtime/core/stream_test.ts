@@ -61,6 +61,20 @@ Deno.test("ChunkSource() runs a generator only while a reader waits", async () =
   await source.return();
 });
 
+Deno.test("ChunkSource() runs a generator that also emits only while a reader waits", async () => {
+  const source = sourceOf();
+  let made = 0;
+  source.attach(async function* () {
+    await source.emit("a");
+    await settled();
+    for (;;) yield `${++made}`;
+  }());
+  assertEquals([(await source.next()).value, (await source.next()).value], ["a", "1"]);
+  await settled();
+  assertEquals(made, 1);
+  await source.return();
+});
+
 Deno.test("ChunkSource() resolves emit when the reader took the chunk", async () => {
   const source = sourceOf();
   let taken = 0;
@@ -175,6 +189,14 @@ Deno.test("ChunkSource() is closed from the start when the signal already is abo
   }());
   await assertFails("cancelled", "", () => source.next());
   assert(!ran);
+  let returned = 0;
+  const iterator: AsyncIterableIterator<string, void> = {
+    next: () => Promise.reject(new Error("not to be read")),
+    return: () => (returned++, Promise.resolve({ done: true, value: undefined })),
+    [Symbol.asyncIterator]: () => iterator,
+  };
+  sourceOf(AbortSignal.abort()).attach(iterator);
+  assertEquals(returned, 1);
 });
 
 Deno.test("ChunkSource() says why a handler stopped: the abort, not what it threw because of it", async () => {

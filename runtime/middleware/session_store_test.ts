@@ -61,6 +61,18 @@ Deno.test("MemorySessionStore.lock() lets those behind an aborted wait in, not b
   (await store.lock("a", NEVER))();
 });
 
+Deno.test("MemorySessionStore.lock() lets nobody in early because the last in the line was aborted", async () => {
+  const store = new MemorySessionStore();
+  const first = await store.lock("a", NEVER);
+  await assertFails("cancelled", "", () => store.lock("a", AbortSignal.abort()));
+  let isIn = false;
+  const last = store.lock("a", NEVER).then((unlock) => (isIn = true, unlock));
+  await settled();
+  assertEquals(isIn, false);
+  first();
+  (await last)();
+});
+
 Deno.test("MemorySessionStore.lock() takes a second unlock for nothing", async () => {
   const store = new MemorySessionStore();
   const first = await store.lock("a", NEVER);
