@@ -76,20 +76,15 @@ Deno.test("BatchPredict takes ids that repeat", async () => {
   assertEquals(outputs(result), [[2, 2], [4, 2]]);
 });
 
-Deno.test("BatchPredict runs predict for each vector where there is no batch handler, 32 at a time", async () => {
-  const requestIds: string[] = [];
+Deno.test("BatchPredict runs predict for each vector where there is no batch handler", async () => {
   const each = defineModel({
     input: FLOAT,
     output: { dtype: "float32" },
-    predict({ data }, ctx) {
-      requestIds.push(ctx.requestId);
-      return data[0] === 40 ? Promise.reject(new Error("password")) : data.subarray(0, 1);
-    },
+    predict: ({ data }) => data[0] === 40 ? Promise.reject(new Error("password")) : data.subarray(0, 1),
   });
   await using server = await createTestServer({ each });
   const { replies } = await call(server, "batch", vectors(40));
   assertEquals(outputs(replies[0]), Array.from({ length: 40 }, (_, i) => [i]));
-  assertEquals(requestIds.slice(0, 2), ["v0", "v1"]);
   const { code, message } = await call(server, "batch", vectors(50), { metadata: { "request-id": "r" } });
   assertEquals(code, "internal");
   assert(message.startsWith('Vector "v40" at position 40: The function failed (request id'), message);
