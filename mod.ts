@@ -33,7 +33,7 @@ export type {
   StreamContext,
 } from "./runtime/core/context.ts";
 export type { ContextKey, ContextValues } from "./runtime/core/values.ts";
-export { createContextKey } from "./runtime/core/values.ts";
+export { createContextKey, withValue } from "./runtime/core/values.ts";
 export type {
   AnyModel,
   BatchingOptions,

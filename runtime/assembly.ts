@@ -33,6 +33,9 @@ export const DEFAULT_LIMITS: Limits = {
   unaryTimeoutMs: 60_000,
 };
 
+/** Milliseconds that calls in progress get to finish at a shutdown. */
+export const DEFAULT_GRACE_MS = 10_000;
+
 /** The options of {@linkcode assemble}. */
 export interface AssemblyOptions extends Limits {
   readonly registry: Registry;

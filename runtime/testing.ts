@@ -11,6 +11,7 @@ import { type AnyModel, type ModelDefinition, type ParamsOf, type ResolvedModel,
 import { type ErrorCode, ModelError } from "./core/error.ts";
 import { createLogger, type Logger, type LogRecord } from "./core/log.ts";
 import { Registry } from "./core/registry.ts";
+import { NEVER } from "./core/signal.ts";
 import type { Inits, IoSpec, ParamSpecs, Values } from "./core/spec.ts";
 import type { AnyTensor, NamedTensors } from "./core/tensor.ts";
 import { NO_VALUES } from "./core/values.ts";
@@ -141,8 +142,6 @@ interface Target {
 
 type AnyOptions = TestCallOptions<Readonly<Record<string, unknown>>> & { readonly maxTokens?: number };
 
-const NEVER = new AbortController().signal;
-
 function callBase(
   { model }: Target,
   options: AnyOptions = {},
@@ -272,7 +271,9 @@ export interface TestServer extends AsyncDisposable {
 }
 
 /** The options of {@linkcode createTestServer}. */
-export interface TestServerOptions extends Partial<Limits> {
+export interface TestServerOptions {
+  /** Bounds that differ from their defaults. */
+  readonly limits?: Partial<Limits>;
   /** Instead of the built-in protocols. */
   readonly adapters?: readonly ProtocolAdapter[];
   /** Around every call; the first is outermost. */
@@ -290,7 +291,7 @@ export async function createTestServer(
   const registry = new Registry(log);
   for (const [name, definition] of Object.entries(models)) registry.add(resolveModel(definition, name), { warm: true });
   const adapters = options.adapters ?? (await import("./protocols/mod.ts")).PROTOCOLS;
-  const limits = { ...DEFAULT_LIMITS, ...options };
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const assembly = assemble({ ...limits, registry, adapters, interceptors: options.interceptors ?? [], log });
   await registry.loadWarm();
   return {
@@ -300,7 +301,7 @@ export async function createTestServer(
         path,
         messages,
         { ...call, ...timeoutMs !== undefined && { deadline: Date.now() + timeoutMs } },
-        { draining: assembly.draining, maxMessageBytes: limits.maxMessageBytes },
+        { draining: assembly.draining, maxMessageBytes: limits.maxMessageBytes, log },
       ),
     async [Symbol.asyncDispose]() {
       assembly.drain();

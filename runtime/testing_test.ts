@@ -229,7 +229,7 @@ Deno.test("createTestServer() runs interceptors and bounds messages", async () =
   await using server = await createTestServer({ hello }, {
     adapters: [spoken],
     interceptors: [watch],
-    maxMessageBytes: 4,
+    limits: { maxMessageBytes: 4 },
   });
   const metadata = { "request-id": "r-1" };
   const { code, message } = await server.rpc("/Spoken/Ask", ask("hello"), { metadata });

@@ -1,5 +1,6 @@
 import type { CallKind } from "./call.ts";
 import { ModelError, quote } from "./error.ts";
+import { nearest } from "./nearest.ts";
 import type { NamedSpec, ParamSpecs } from "./spec.ts";
 
 /** Where a function is in its life. */
@@ -42,6 +43,9 @@ export interface Catalog {
  */
 export function findEntry(catalog: Catalog, requested: string, kind: CallKind, field: string): CatalogEntry {
   const entry = requested === "" ? defaultEntry(catalog, kind, field) : namedEntry(catalog, requested);
+  if (entry.state === "failed" && entry.kinds.length === 0) {
+    throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
+  }
   if (!entry.kinds.includes(kind)) throw unimplemented(entry.name, kind);
   return entry;
 }
@@ -77,7 +81,7 @@ function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
   }
   const names = [...new Set([...catalog.list()].map((other) => other.name))];
   const near = nearest(name, names);
-  const hint = near.length > 0 ? `; the nearest names are ${listNames(near)}` : "";
+  const hint = near.length > 0 ? `; the nearest ${near.length > 1 ? "names are" : "name is"} ${listNames(near)}` : "";
   throw new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
 }
 
@@ -85,28 +89,4 @@ function listNames(names: Iterable<string>): string {
   const all = [...names];
   const shown = all.slice(0, 20).map((name) => quote(name));
   return all.length > 20 ? `${shown.join(", ")}, ...` : shown.join(", ");
-}
-
-/** The candidates that `name` may have been meant for, best first, three at most. */
-export function nearest(name: string, candidates: readonly string[]): readonly string[] {
-  const wanted = name.slice(0, 100);
-  return candidates
-    .map((candidate) => ({ candidate, distance: editDistance(wanted, candidate) }))
-    .filter(({ candidate, distance }) => distance <= Math.max(2, candidate.length / 2))
-    .sort((a, b) => a.distance - b.distance || a.candidate.localeCompare(b.candidate))
-    .slice(0, 3)
-    .map(({ candidate }) => candidate);
-}
-
-// Levenshtein's distance, two rows at a time.
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 0; i < a.length; i++) {
-    const row = [i + 1];
-    for (let j = 0; j < b.length; j++) {
-      row.push(Math.min(row[j]! + 1, previous[j + 1]! + 1, previous[j]! + (a[i] === b[j] ? 0 : 1)));
-    }
-    previous = row;
-  }
-  return previous[b.length]!;
 }

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "tensorlet/assert";
 import { assertFails, SILENT } from "../../test/harness/calls.ts";
-import { findEntry, nearest, unimplemented } from "./catalog.ts";
+import { findEntry, unimplemented } from "./catalog.ts";
+import { nearest } from "./nearest.ts";
 import { defineModel, resolveModel } from "./define.ts";
 import { Registry } from "./registry.ts";
 
@@ -69,7 +70,7 @@ Deno.test("findEntry() tells an unknown version from an unknown name", async () 
   const find = (requested: string) => () => findEntry(catalog, requested, "predict", "model_id");
   await assertFails("not_found", 'Model "digits" has no version "3", only "2", "1"', find("digits@3"));
   await assertFails("not_found", 'Model "digits" has no version ""', find("digits@"));
-  await assertFails("not_found", 'There is no model "digit@3"; the nearest names are "digits"', find("digit@3"));
+  await assertFails("not_found", 'There is no model "digit@3"; the nearest name is "digits"', find("digit@3"));
   await assertFails("not_found", 'There is no model "@1"', find("@1"));
 });
 

@@ -1,5 +1,5 @@
 import type { CallParams } from "./call.ts";
-import { type DType, isDataOf } from "./dtype.ts";
+import { ARRAY_TYPES, type DType, isDataOf, isDType, isFixed } from "./dtype.ts";
 import { ModelError, quote } from "./error.ts";
 import {
   type NamedSpec,
@@ -145,9 +145,14 @@ export function completeOutput(
 function completeTensor(spec: TensorSpec | undefined, label: string, returned: unknown): AnyTensor {
   const whole = isTensorLike(returned);
   const dtype = whole ? returned.dtype : spec?.dtype;
-  if (dtype === undefined || dtype === "any") throw badOutput(label, "it is no tensor, wanted { dtype, shape, data }");
+  if (dtype === undefined || dtype === "any") {
+    throw badOutput(label, `got ${typeLabel(returned)}, wanted a tensor { dtype, shape, data }`);
+  }
+  if (!isDType(dtype)) throw badOutput(label, `there is no dtype ${JSON.stringify(dtype)}`);
   const data = whole ? returned.data : returned;
-  if (!isDataOf(dtype as DType, data)) throw badOutput(label, `its data is not what dtype "${dtype}" wants`);
+  if (!isDataOf(dtype, data)) {
+    throw badOutput(label, `got ${typeLabel(data)} for dtype "${dtype}", wanted ${arrayLabel(dtype)}`);
+  }
   const { length } = data as { length: number };
   const shape = whole ? returned.shape : fillShape(spec?.shape ?? [-1], length);
   if (shape === undefined) throw badOutput(label, `${length} elements do not fill shape [${spec?.shape}]`);
@@ -167,6 +172,17 @@ export function isTensorLike(value: unknown): value is AnyTensor {
 // On the wire a bool is 0 or 1; masks of 255 are a common slip.
 function asBits(data: Uint8Array): Uint8Array {
   return data.some((element) => element > 1) ? data.map((element) => element === 0 ? 0 : 1) : data;
+}
+
+function typeLabel(value: unknown): string {
+  if (value instanceof Promise) return "a Promise (is an await missing?)";
+  if (typeof value !== "object" || value === null) return `${value === null ? "null" : typeof value}`;
+  return Array.isArray(value) ? "an array" : value.constructor?.name ?? "an object";
+}
+
+function arrayLabel(dtype: DType): string {
+  if (isFixed(dtype)) return ARRAY_TYPES[dtype].name;
+  return dtype === "string" ? "an array of strings" : "an array of Uint8Array";
 }
 
 function badOutput(label: string, problem: string): ModelError {

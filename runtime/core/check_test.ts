@@ -183,7 +183,10 @@ Deno.test("completeOutput() says what is wrong with an answer", async () => {
   const several = namedSpecs({ a: { dtype: "int8" }, b: { dtype: "int8", optional: true } });
   const cases: [() => unknown, string][] = [
     [() => completeOutput(single, true, Float32Array.of(1, 2, 3)), "output 0: 3 elements do not fill shape [-1,2]"],
-    [() => completeOutput(single, true, new Float64Array(2)), `output 0: its data is not what dtype "float32" wants`],
+    [
+      () => completeOutput(single, true, new Float64Array(2)),
+      `output 0: got Float64Array for dtype "float32", wanted Float32Array`,
+    ],
     [() => completeOutput(single, true, undefined), "output 0: it is missing, wanted float32"],
     [() => completeOutput(single, true, tensor("int8", [1, 2], [1, 2])), 'got dtype "int8", wanted "float32"'],
     [() => completeOutput(single, true, tensor("float32", [1, 2])), "got shape [2], wanted [-1,2]"],
@@ -193,15 +196,18 @@ Deno.test("completeOutput() says what is wrong with an answer", async () => {
       () => completeOutput(several, false, { a: new Int8Array(1), c: new Int8Array(1) }),
       'output "c": the function does not declare it',
     ],
-    [() => completeOutput(undefined, false, undefined), "output 0: it is no tensor, wanted { dtype, shape, data }"],
-    [() => completeOutput(undefined, false, [tensor("int8", [1]), 3]), "output 1: it is no tensor"],
+    [
+      () => completeOutput(undefined, false, undefined),
+      "output 0: got undefined, wanted a tensor { dtype, shape, data }",
+    ],
+    [() => completeOutput(undefined, false, [tensor("int8", [1]), 3]), "output 1: got number, wanted a tensor"],
     [
       () => completeOutput(undefined, false, { dtype: "int8", shape: [3], data: new Int8Array(2) }),
       "2 elements do not fill shape [3]",
     ],
     [
       () => completeOutput(undefined, false, { dtype: "float", shape: [1], data: new Float32Array(1) }),
-      'its data is not what dtype "float" wants',
+      'there is no dtype "float"',
     ],
   ];
   for (const [action, text] of cases) {

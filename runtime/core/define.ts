@@ -1,6 +1,7 @@
 import type { CallKind, ChatMessage } from "./call.ts";
 import type { BatchContext, BatchItem, ChatContext, Context, LoadContext, Session, StreamContext } from "./context.ts";
 import type { ModelError } from "./error.ts";
+import { nearest } from "./nearest.ts";
 import {
   checkIoSpec,
   checkParamSpecs,
@@ -148,6 +149,11 @@ export function defineModel<
   S = undefined,
 >(options: ModelOptions<I, O, P, M, S>): ModelDefinition<I, O, P, M, S> {
   const { name, version, input, output, params, batching, session } = options;
+  for (const key of Object.keys(options)) {
+    if ((OPTION_NAMES as readonly string[]).includes(key)) continue;
+    const [near] = nearest(key, OPTION_NAMES);
+    throw new TypeError(`Cannot define a model: there is no option "${key}"${near ? `; did you mean "${near}"?` : ""}`);
+  }
   if (kindsOf(options as Handlers).length === 0) {
     throw new TypeError("Cannot define a model: it has no handler, wanted predict, stream, batch or chat");
   }
@@ -174,6 +180,25 @@ export function defineModel<
   if (options.close && !options.chat) throw new TypeError("Cannot define a model: close is set without a chat handler");
   return Object.freeze({ "~model": Object.freeze({ ...options }) });
 }
+
+// `deno run` does not check types: a misspelt spec would switch its checks off without a word.
+const OPTION_NAMES = [
+  "name",
+  "version",
+  "description",
+  "input",
+  "output",
+  "params",
+  "batching",
+  "session",
+  "load",
+  "unload",
+  "predict",
+  "stream",
+  "batch",
+  "chat",
+  "close",
+] as const satisfies readonly (keyof ModelOptions<undefined, undefined, undefined, undefined, undefined>)[];
 
 /** Throws `RangeError` unless `name` can name a model. */
 export function checkName(name: string): void {

@@ -60,6 +60,7 @@ export const DTYPES: readonly DType[] = [...Object.keys(ELEMENT_BYTES) as FixedD
 
 type FixedArrayConstructor<D extends FixedDType> = {
   readonly BYTES_PER_ELEMENT: number;
+  readonly name: string;
   new (length: number): DataTypeMap[D];
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): DataTypeMap[D];
 };

@@ -1,3 +1,22 @@
+const ERROR_CODES = [
+  "cancelled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const satisfies readonly ErrorCode[];
+
 /** Why a call failed: gRPC's status names, in lower case. */
 export type ErrorCode =
   | "cancelled"
@@ -46,8 +65,13 @@ export class ModelError extends Error {
   /** Reaches the client. */
   readonly details: Readonly<Record<string, unknown>> | undefined;
 
-  /** Makes the error of one call; `message` reaches the client. */
+  /** Makes the error of one call; `message` reaches the client. Throws `TypeError` for a code that is none. */
   constructor(code: ErrorCode, message: string, options: ModelErrorOptions = {}) {
+    if (!ERROR_CODES.includes(code)) {
+      throw new TypeError(
+        `Cannot make a ModelError: code is ${JSON.stringify(code)}, wanted one of ${ERROR_CODES.join(", ")}`,
+      );
+    }
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.name = "ModelError";
     this.code = code;
@@ -63,10 +87,19 @@ export class ModelError extends Error {
 
 /** What the client is told of an exception that is not a `ModelError`: nothing of its text. */
 export function toModelError(thrown: unknown, requestId: string): ModelError {
-  if (thrown instanceof ModelError) return thrown;
+  if (isUsable(thrown)) return thrown;
   return new ModelError("internal", `The function failed (request id ${requestId}); the server's log has the cause`, {
     cause: thrown,
   });
+}
+
+// An object that only looks like one must not fail where it is made a status.
+function isUsable(thrown: unknown): thrown is ModelError {
+  try {
+    return thrown instanceof ModelError && ERROR_CODES.includes(thrown.code) && typeof thrown.message === "string";
+  } catch {
+    return false;
+  }
 }
 
 /** Text from a caller or a file, quoted and cut so that it fits in an error message. */

@@ -49,12 +49,8 @@ async function predictOne(target: LoadedModel, call: Call, item: BatchCallItem):
     if (outcome instanceof ModelError) throw outcome;
     return outcome!;
   }
-  const context = createContext(
-    { ...call, id: item.id, params: item.params },
-    item.signal,
-    target.loaded,
-    logOf(target, item.id),
-  );
+  const log = call.kind === "batch" ? withFields(logOf(target, call.id), { item: item.id }) : logOf(target, call.id);
+  const context = createContext({ ...call, params: item.params }, item.signal, target.loaded, log);
   const returned = await run(item.signal, () => handlers.predict!(handlerInput(target.model, item.input), context));
   return complete(target.model, returned);
 }
@@ -156,7 +152,7 @@ async function* chat(target: LoadedModel, call: ChatCall): AsyncGenerator<Reply,
   const session: Session<unknown> = {
     id: call.sessionId,
     turn: call.session?.turn ?? 0,
-    history: call.session?.history ?? [],
+    history: call.session?.history.slice() ?? [],
     // A turn that fails leaves no trace in the state, so the handler works on a copy.
     state: call.session ? structuredClone(call.session.state) : target.model.session.init(),
   };

@@ -187,15 +187,27 @@ Deno.test("createExecutor() fails only the items of a batch that fail", async ()
   const refusal = new ModelError("out_of_range", "too far");
   const byBatch = defineModel({ batch: () => [tensor("int8", [1]), refusal] });
   const byPredict = defineModel({
-    predict: (_, ctx) => ctx.requestId === "a" ? tensor("int8", [1]) : Promise.reject(refusal),
+    predict: (_, ctx) => ctx.params.who === "a" ? tensor("int8", [1]) : Promise.reject(refusal),
   });
   for (const model of [byBatch, byPredict]) {
-    const [good, bad] = await run(model, batchCall([batchItem("a"), batchItem("b")]));
+    const [good, bad] = await run(model, batchCall([batchItem("1", {}, { who: "a" }), batchItem("2")]));
     assertEquals(valuesOf([good!]), [[1]]);
     assert(bad?.type === "failure" && bad.index === 1);
     assertStrictEquals(bad.error, refusal);
   }
   await assertFails("out_of_range", "too far", () => run(defineModel({ batch: () => [refusal] }), predictCall()));
+});
+
+Deno.test("createExecutor() gives an item's predict the call's request id, and its log the item's", async () => {
+  const { log, records } = recordLog();
+  const model = defineModel({
+    predict: (_, ctx) => {
+      ctx.log.info(ctx.requestId);
+      return [];
+    },
+  });
+  await collect(executorOf(model, undefined, log)(batchCall([batchItem("vector-7")])));
+  assertEquals(records.map(({ message, fields }) => [message, fields.item]), [["call-1", "vector-7"]]);
 });
 
 Deno.test("createExecutor() hides what an item's predict throws", async () => {
@@ -213,11 +225,11 @@ Deno.test("createExecutor() runs eight items at once where there is only predict
       most = Math.max(most, ++running);
       await settled();
       running--;
-      return [ctx.requestId];
+      return [ctx.params.who!];
     },
   });
   const ids = Array.from({ length: 20 }, (_, i) => `${i}`);
-  const replies = await run(model, batchCall(ids.map((id) => batchItem(id))));
+  const replies = await run(model, batchCall(ids.map((id) => batchItem("", {}, { who: id }))));
   assertEquals(most, 8);
   assertEquals(replies.map((reply) => reply.type === "tensors" && reply.output["0"]!.data[0]), ids);
 });
@@ -226,12 +238,12 @@ Deno.test("createExecutor() aborts an item with its own signal and with the call
   const aborts: string[] = [];
   const model = defineModel({
     predict: (_, ctx) => {
-      ctx.signal.addEventListener("abort", () => aborts.push(ctx.requestId), { once: true });
+      ctx.signal.addEventListener("abort", () => aborts.push(ctx.params.who!), { once: true });
       return new Promise<never>(() => {});
     },
   });
   const [own, whole] = [new AbortController(), new AbortController()];
-  const items = [{ ...batchItem("a"), signal: own.signal }, batchItem("b")];
+  const items = [{ ...batchItem("", {}, { who: "a" }), signal: own.signal }, batchItem("", {}, { who: "b" })];
   const outcome = run(model, batchCall(items, { signal: whole.signal })).catch((error) => error.code);
   await settled();
   own.abort();
@@ -323,7 +335,16 @@ Deno.test("createExecutor() says what is wrong with a chunk", async () => {
       yield chunk;
     });
   await assertFails("internal", "a token is no string", () => run(give({ token: 3, final: true }), streamCall()));
-  await assertFails("internal", "output 0: it is no tensor", () => run(give(3), streamCall()));
+  await assertFails("internal", "output 0: got number, wanted a tensor", () => run(give(3), streamCall()));
+  for (
+    const [returned, text] of [[["a", "b"], "got an array"], ["ab", "got a string"], [
+      {},
+      "got a value of type object",
+    ]] as const
+  ) {
+    const wrong = defineModel({ stream: (() => returned) as never });
+    await assertFails("internal", `${text}, wanted an async generator`, () => run(wrong, streamCall()));
+  }
   const model = defineModel({ chat: give(3)["~model"].stream as never });
   await assertFails("internal", "a chat piece is no string", () => run(model, chatCall("x")));
 });

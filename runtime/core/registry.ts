@@ -26,6 +26,7 @@ interface Registered {
   running: Running | undefined;
   failures: number;
   retryAt: number;
+  retryTimer: ReturnType<typeof setTimeout> | undefined;
 }
 
 interface Running {
@@ -75,7 +76,16 @@ export class Registry implements Catalog {
     if (this.#find(entry.name, entry.version)) {
       throw new RangeError(`Cannot register function "${entry.name}" version "${entry.version}": there is one already`);
     }
-    const added = { entry, model, options, loading: undefined, running: undefined, failures: 0, retryAt: 0 };
+    const added = {
+      entry,
+      model,
+      options,
+      loading: undefined,
+      running: undefined,
+      failures: 0,
+      retryAt: 0,
+      retryTimer: undefined,
+    };
     this.#registered.push(added);
     this.#functions.push(added);
     this.#functions.sort((a, b) =>
@@ -165,8 +175,15 @@ export class Registry implements Catalog {
       found.retryAt = Date.now() + delayMs;
       this.#setState(found, "failed");
       log.error("Cannot load the function", { version: entry.version, retryMs: delayMs, cause });
-      throw loadFailure(entry.name, delayMs);
+      this.#retryLater(found, delayMs);
+      throw loadFailure(entry.name, delayMs, cause);
     }
+  }
+
+  // No call may come for a warm function that failed: health keeps them away.
+  #retryLater(found: Registered, delayMs: number): void {
+    if (!found.options.warm || this.#closed.signal.aborted) return;
+    found.retryTimer = setTimeout(() => this.#load(found).catch(() => {}), delayMs);
   }
 
   /** Runs the function's `close` for a session that has ended. */
@@ -183,6 +200,7 @@ export class Registry implements Catalog {
   /** Unloads every function, the last registered first; failures are logged. */
   async unloadAll(): Promise<void> {
     this.#closed.abort(new ModelError("unavailable", "The server is shutting down"));
+    for (const { retryTimer } of this.#registered) clearTimeout(retryTimer);
     for (const found of this.#registered.toReversed()) {
       const running = found.running ?? await found.loading?.catch(() => undefined);
       if (!running) continue;
@@ -212,9 +230,10 @@ function notFound(name: string): ModelError {
   return new ModelError("not_found", `There is no model ${quote(name)}`);
 }
 
-function loadFailure(name: string, delayMs: number): ModelError {
+function loadFailure(name: string, delayMs: number, cause?: unknown): ModelError {
   return new ModelError("unavailable", `Function "${name}" cannot be loaded; the server's log says why`, {
     details: { retryAfterMs: Math.max(1, delayMs) },
+    cause,
   });
 }
 

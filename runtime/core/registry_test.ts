@@ -92,7 +92,7 @@ Deno.test("Registry.invoke() answers unavailable when the load fails, and tries 
   const failing = counting((times) => times < 3 ? Promise.reject(new Error("no weights")) : Promise.resolve());
   const registry = registryOf({ a: failing }, {}, log);
   const error = await assertFails("unavailable", 'Function "a" cannot be loaded', () => predict(registry, "a"));
-  assertEquals([error.details, error.cause], [{ retryAfterMs: 1000 }, undefined]);
+  assertEquals([error.details, `${error.cause}`], [{ retryAfterMs: 1000 }, "Error: no weights"]);
   assertEquals(registry.get("a")?.state, "failed");
   const [record] = records.filter(({ level }) => level === "error");
   assertEquals([record?.fields.model, record?.fields.retryMs], ["a", 1000]);
@@ -161,6 +161,19 @@ Deno.test("Registry.loadWarm() loads the warm functions only, and survives one t
   const states = Object.fromEntries([...registry.list()].map(({ name, state }) => [name, state]));
   assertEquals(states, { cold: "registered", sick: "failed", warm: "ready" });
   assertEquals([...registry.list()].map((entry) => registry.isWarm(entry)), [false, true, true]);
+  await registry.unloadAll();
+});
+
+Deno.test("Registry.loadWarm() tries a warm function that failed again by itself: health keeps calls away", async () => {
+  using clock = new FakeClock();
+  const registry = new Registry(SILENT);
+  const flaky = counting((times) => times < 3 ? Promise.reject(new Error("not yet")) : Promise.resolve());
+  registry.add(resolveModel(flaky, "flaky"), { warm: true });
+  await registry.loadWarm();
+  await clock.advance(1000);
+  assertEquals(registry.get("flaky")?.state, "failed");
+  await clock.advance(2000);
+  assertEquals([registry.get("flaky")?.state, clock.armed], ["ready", 0]);
 });
 
 Deno.test("Registry.onChange() tells of every state until it is taken back", async () => {

@@ -58,20 +58,29 @@ export function throwIfAborted(signal: AbortSignal): void {
 export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(abortReason(signal));
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
     const settle = () => signal.removeEventListener("abort", onAbort);
     promise.then((value) => (settle(), resolve(value)), (error) => (settle(), reject(error)));
+    // The promise is always followed: an abort must not leave its failure unhandled.
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   });
 }
 
-/** Resolves when the signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
+/** Whether `promise` resolved within `ms`. */
+export async function within(ms: number, promise: Promise<void>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.min(ms, MAX_TIMER_MS));
   });
+  try {
+    return await Promise.race([promise.then(() => true as const), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
+
+/** A signal that does not abort. */
+export const NEVER: AbortSignal = new AbortController().signal;
 
 /** The reason of a call whose deadline passed. */
 export function deadlineExceeded(): ModelError {

@@ -2,7 +2,7 @@ import { assertEquals, assertFalse, assertRejects, assertStrictEquals } from "te
 import { assertFails, NEVER } from "../../test/harness/calls.ts";
 import { FakeClock } from "../../test/harness/clock.ts";
 import { ModelError } from "./error.ts";
-import { abortable, aborted, abortReason, atDeadline, linkSignals, shuttingDown, throwIfAborted } from "./signal.ts";
+import { abortable, abortReason, atDeadline, linkSignals, shuttingDown, throwIfAborted, within } from "./signal.ts";
 
 // Counts the listeners of a signal: each one that is added must be removed.
 function counted(): { readonly controller: AbortController; listeners: number } {
@@ -129,12 +129,14 @@ Deno.test("throwIfAborted() throws only when the signal is aborted", async () =>
   await assertFails("cancelled", "The client cancelled the call", () => throwIfAborted(AbortSignal.abort()));
 });
 
-Deno.test("aborted() resolves when the signal aborts, or already has", async () => {
-  const controller = new AbortController();
-  const waiting = aborted(controller.signal);
-  controller.abort();
-  await waiting;
-  await aborted(controller.signal);
+Deno.test("abortable() follows its promise though the signal has aborted: no failure is left unhandled", async () => {
+  const failing = Promise.reject(new Error("later"));
+  await assertFails("cancelled", "", () => abortable(failing, AbortSignal.abort()));
+});
+
+Deno.test("within() says whether a promise resolved in time", async () => {
+  assertEquals(await within(10_000, Promise.resolve()), true);
+  assertEquals(await within(0, new Promise(() => {})), false);
 });
 
 Deno.test("shuttingDown() says when to try again", () => {

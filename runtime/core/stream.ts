@@ -38,18 +38,27 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
   }
 
   /** Takes what the handler returned: a generator, or the promise of one that emits. */
-  attach(emitted: AsyncIterable<C, void, undefined> | PromiseLike<void> | undefined): void {
-    if (emitted !== undefined && Symbol.asyncIterator in emitted) {
-      this.#generator = emitted[Symbol.asyncIterator]();
+  attach(emitted: unknown): void {
+    if (isAsyncIterable(emitted)) {
+      this.#generator = emitted[Symbol.asyncIterator]() as AsyncIterator<C, void, undefined>;
       if (this.#failure) this.#stop();
       return;
     }
     this.#stepping = true;
-    Promise.resolve(emitted).then(() => this.#end(), (error) => this.#fail(error));
+    Promise.resolve(emitted).then(
+      (value) => value === undefined ? this.#end() : this.#fail(wrongReturn(value)),
+      (error) => this.#fail(error),
+    );
   }
 
   /** What `ctx.emit` does. */
   emit(chunk: C): Promise<void> {
+    const taken = this.#emit(chunk);
+    taken.catch(() => {}); // a handler that does not await it learns of the abort by its signal
+    return taken;
+  }
+
+  #emit(chunk: C): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.reason);
     if (this.#ended) return Promise.reject(new ModelError("cancelled", "Cannot emit: the call has ended"));
     if (this.#queue.length >= MAX_UNAWAITED) {
@@ -91,7 +100,7 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
       this.#stepping = false;
       if (done) return this.#end();
       this.#deliver({ chunk: value, taken() {}, refuse() {} });
-    }, (error) => this.#fail(error));
+    }).catch((error) => this.#fail(error)); // an iterator of one's own may answer with anything
   }
 
   #deliver(waiting: Waiting<C>): void {
@@ -141,4 +150,20 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
   #stop(): void {
     this.#generator?.return?.()?.then(undefined, () => {});
   }
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}
+
+function wrongReturn(value: unknown): ModelError {
+  const got = Array.isArray(value)
+    ? "an array"
+    : typeof value === "string"
+    ? "a string"
+    : `a value of type ${typeof value}`;
+  return new ModelError(
+    "internal",
+    `The function's answer cannot be used: got ${got}, wanted an async generator (async *stream), or chunks by ctx.emit`,
+  );
 }

@@ -1,7 +1,8 @@
 // `deno run -A mod.ts`: starts a server, says what it serves, and stops it on a signal.
 import denoJson from "../../deno.json" with { type: "json" };
 import { hasGoawayFault } from "../transports/grpc/http2_patch.ts";
-import { type Config, ConfigError, parseConfig } from "./config.ts";
+import { type Config, parseConfig } from "./config.ts";
+import { ConfigError } from "./error.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { serve, type Server } from "./serve.ts";
@@ -60,7 +61,10 @@ async function run(config: Config): Promise<number> {
   else log.info("serving", { address: `grpc://${grpc.hostname}:${grpc.port}`, functions: entries });
   const start = performance.now();
   server.ready.then(() => {
-    if (server.state === "ready") log.info("ready", { ms: Math.round(performance.now() - start) });
+    if (server.state !== "ready") return;
+    const failed = [...server.functions.list()].filter(({ state }) => state === "failed").map(({ name }) => name);
+    if (failed.length > 0) log.warn(`not all functions can be called: ${failed.join(", ")} failed`);
+    else log.info("ready", { ms: Math.round(performance.now() - start) });
   });
   await server.finished;
   unlisten();
@@ -82,11 +86,11 @@ async function listenOn({ hostname, port }: Config, start: () => Promise<Server>
 function keepAlive(log: Logger): void {
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    log.error("A function left a promise that failed", { cause: event.reason });
+    log.error("A promise that nobody waited for failed", { cause: event.reason });
   });
   globalThis.addEventListener("error", (event) => {
     event.preventDefault();
-    log.error("A function's callback failed", { cause: event.error });
+    log.error("A callback failed", { cause: event.error });
   });
 }
 

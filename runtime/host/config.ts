@@ -1,7 +1,8 @@
 // Flags over environment over defaults: the one place that reads them.
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { DEFAULT_LIMITS, type Limits } from "../assembly.ts";
+import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
+import { ConfigError } from "./error.ts";
 import type { LogFormat } from "./log_format.ts";
 
 /** What the command line and the environment ask for. */
@@ -13,14 +14,6 @@ export interface Config extends Limits {
   readonly logFormat: LogFormat;
   readonly logLevel: LogLevel;
 }
-
-/** A mistake of whoever starts the server: one line, exit 2. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-}
-
-/** Milliseconds that calls in progress get to finish at a shutdown. */
-export const DEFAULT_GRACE_MS = 10_000;
 
 /** Reads the arguments; returns a text to print instead, for `--help` and `--version`. Throws `ConfigError`. */
 export function parseConfig(args: readonly string[], version: string): Config | { readonly print: string } {

@@ -1,5 +1,6 @@
 // What the server prints when it starts: what it serves, and how to call it.
 import type { CatalogEntry } from "../core/catalog.ts";
+import { fillShape } from "../core/check.ts";
 import { formatSpec, type NamedSpec, type ParamSpecs } from "../core/spec.ts";
 
 /** The start-up text: one line a function, then how to call one. */
@@ -10,9 +11,7 @@ export function formatListing(entries: readonly CatalogEntry[], address: Deno.Ne
   const nameWidth = Math.max(...names.map(({ length }) => length));
   const kindWidth = Math.max(...kinds.map(({ length }) => length));
   const lines = entries.map((entry, i) => {
-    const io = entry.kinds.length === 0
-      ? "see the log"
-      : `${formatSpecs(entry.input)} -> ${formatSpecs(entry.output)}${formatParams(entry.params)}`;
+    const io = entry.kinds.length === 0 ? "see the log" : formatIo(entry);
     return `  ${names[i]!.padEnd(nameWidth)}  ${kinds[i]!.padEnd(kindWidth)}  ${io}`;
   });
   const calls = howToCall(entries, target).map((line) => `  ${line}`);
@@ -21,16 +20,29 @@ export function formatListing(entries: readonly CatalogEntry[], address: Deno.Ne
     "",
     ...lines,
     "",
-    "Call one (or see examples/python_client and examples/go_client):",
-    ...calls,
+    ...calls.length > 0 ? ["Call one (or see examples/python_client and examples/go_client):", ...calls] : [],
     "",
   ].join("\n");
+}
+
+// Three numbers are an input that it can take.
+function takesFloats({ input }: CatalogEntry): boolean {
+  const [first, ...rest] = input ?? [];
+  if (first === undefined) return input === undefined;
+  const takesThree = first.shape === undefined || fillShape(first.shape, 3) !== undefined;
+  return ["float32", "any"].includes(first.dtype) && takesThree && rest.every((spec) => spec.optional);
 }
 
 function formatSpecs(specs: readonly NamedSpec[] | undefined): string {
   if (specs === undefined) return "any tensors";
   if (specs.length === 0) return "no tensors";
   return specs.map((spec) => spec.name === "0" ? formatSpec(spec) : `${spec.name}: ${formatSpec(spec)}`).join(", ");
+}
+
+function formatIo({ kinds, input, output, params }: CatalogEntry): string {
+  const text = kinds.every((kind) => kind === "stream" || kind === "chat");
+  const from = text && !input?.length ? "text" : formatSpecs(input);
+  return `${from} -> ${text && output === undefined ? "text" : formatSpecs(output)}${formatParams(params)}`;
 }
 
 function formatParams(params: ParamSpecs | undefined): string {
@@ -41,7 +53,7 @@ function formatParams(params: ParamSpecs | undefined): string {
 function howToCall(entries: readonly CatalogEntry[], target: string): readonly string[] {
   const service = `${target} inference.v1.ModelInference`;
   const streams = entries.find((entry) => entry.kinds.includes("stream") && !entry.kinds.includes("predict"));
-  const predicts = entries.find((entry) => entry.kinds.includes("predict"));
+  const predicts = entries.find((entry) => entry.kinds.includes("predict") && takesFloats(entry));
   const chats = entries.find((entry) => entry.kinds.includes("chat"));
   const lines: string[] = [];
   if (predicts) {

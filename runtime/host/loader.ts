@@ -1,6 +1,6 @@
 // Finds the functions of a folder and imports them.
 import { isModel, type ResolvedModel, resolveModel } from "../core/define.ts";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "./error.ts";
 
 /** A file that holds a function. */
 export interface FunctionFile {
@@ -12,8 +12,8 @@ export interface FunctionFile {
 }
 
 /** The function files of a folder, by name. Throws `ConfigError` where there are none. */
-export async function findFunctions(dir: string): Promise<readonly FunctionFile[]> {
-  const base = directoryUrl(dir);
+export async function findFunctions(base: URL): Promise<readonly FunctionFile[]> {
+  const dir = decodeURIComponent(base.pathname).replace(/\/$/, "");
   const files: FunctionFile[] = [];
   try {
     for await (const { name, isDirectory } of Deno.readDir(base)) {
@@ -38,7 +38,8 @@ export async function findFunctions(dir: string): Promise<readonly FunctionFile[
   return files.sort((a, b) => a.url.href.localeCompare(b.url.href));
 }
 
-function directoryUrl(dir: string): URL {
+/** A folder's URL, from its path or URL. */
+export function folderUrl(dir: string): URL {
   const cwd = new URL(`file://${Deno.cwd().split("/").map(encodeURIComponent).join("/")}/`);
   const path = dir.startsWith("file:") ? dir : dir.split("/").map(encodeURIComponent).join("/");
   return new URL(path.endsWith("/") ? path : `${path}/`, cwd);
@@ -60,7 +61,11 @@ async function isFile(url: URL): Promise<boolean> {
 export async function importFunction(file: FunctionFile): Promise<ResolvedModel> {
   const module: { readonly default?: unknown } = await import(file.url.href);
   if (!isModel(module.default)) {
-    throw new TypeError("Cannot serve the file: its default export is not what defineModel({...}) returns");
+    throw new TypeError(
+      `Cannot serve the file: its default export ${
+        "default" in module ? "is not what defineModel({...}) returns" : "is missing"
+      }`,
+    );
   }
   return resolveModel(module.default, file.name, file.version);
 }

@@ -1,6 +1,6 @@
 // functions.json: what the host decides per function. User code never grants itself anything.
-import { nearest } from "../core/catalog.ts";
-import { ConfigError } from "./config.ts";
+import { nearest } from "../core/nearest.ts";
+import { ConfigError } from "./error.ts";
 
 /** What the host decides of one function. */
 export interface FunctionSettings {
@@ -30,11 +30,12 @@ const FIELDS = [
 ];
 
 /** Reads `functions.json` of a folder, which may lack one. Throws `ConfigError`. */
-export async function readManifest(dir: string, names: readonly string[]): Promise<Manifest> {
-  const path = `${dir}/functions.json`;
+export async function readManifest(folder: URL, names: readonly string[]): Promise<Manifest> {
+  const url = new URL("functions.json", folder);
+  const path = decodeURIComponent(url.pathname);
   let text: string;
   try {
-    text = await Deno.readTextFile(path);
+    text = await Deno.readTextFile(url);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return { settingsOf: () => ({ warm: false }), ignored: [] };
     throw error;

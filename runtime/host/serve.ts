@@ -1,16 +1,16 @@
 // The composition root: functions, interceptors, protocols and transports become a server.
-import { assemble, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
+import { assemble, DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import type { Interceptor } from "../core/call.ts";
 import type { Catalog } from "../core/catalog.ts";
 import { type AnyModel, resolveModel } from "../core/define.ts";
-import type { Logger, LogLevel } from "../core/log.ts";
+import type { Logger } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
+import { within } from "../core/signal.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
 import type { ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
-import { DEFAULT_GRACE_MS } from "./config.ts";
-import { findFunctions, importFunction } from "./loader.ts";
+import { findFunctions, folderUrl, importFunction } from "./loader.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { readManifest } from "./manifest.ts";
 
@@ -66,13 +66,16 @@ export async function serve(
   models: URL | string | Readonly<Record<string, AnyModel>>,
   options: ServeOptions = {},
 ): Promise<Server> {
-  const log = options.log ?? createStderrLogger("text", "info" satisfies LogLevel);
+  const log = options.log ?? createStderrLogger("text", "info");
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
-  if (typeof models === "string" || models instanceof URL) await registerFolder(registry, `${models}`, log);
-  else {for (const [name, definition] of Object.entries(models)) {
+  if (typeof models === "string" || models instanceof URL) {
+    await registerFolder(registry, `${models}`, log);
+  } else {
+    for (const [name, definition] of Object.entries(models)) {
       registry.add(resolveModel(definition, name), { warm: true });
-    }}
+    }
+  }
   const assembly = assemble({
     ...limits,
     registry,
@@ -86,6 +89,8 @@ export async function serve(
     port: options.grpc?.port ?? 50051,
     maxMessageBytes: limits.maxMessageBytes,
     draining: assembly.draining,
+    requestTimeoutMs: limits.unaryTimeoutMs,
+    log,
   });
   return new RunningServer(
     { registry, assembly, grpc, log, graceMs: options.graceMs ?? DEFAULT_GRACE_MS },
@@ -94,8 +99,9 @@ export async function serve(
 }
 
 async function registerFolder(registry: Registry, dir: string, log: Logger): Promise<void> {
-  const files = await findFunctions(dir);
-  const manifest = await readManifest(dir.replace(/\/$/, ""), files.map(({ name }) => name));
+  const folder = folderUrl(dir);
+  const files = await findFunctions(folder);
+  const manifest = await readManifest(folder, files.map(({ name }) => name));
   if (manifest.ignored.length > 0) log.warn(`functions.json: no effect yet of ${manifest.ignored.join(", ")}`);
   for (const file of files) {
     try {
@@ -115,6 +121,9 @@ interface Parts {
   readonly log: Logger;
   readonly graceMs: number;
 }
+
+/** What the functions' close and unload get at a shutdown: one that hangs must not keep the process. */
+const HOOKS_MS = 5_000;
 
 class RunningServer implements Server {
   readonly #parts: Parts;
@@ -161,7 +170,8 @@ class RunningServer implements Server {
       await grpc.shutdown(graceMs);
     } finally {
       try {
-        await assembly.close();
+        const closed = await within(HOOKS_MS, assembly.close());
+        if (!closed) log.warn(`Functions took more than ${HOOKS_MS} ms to close and unload; not waited for`);
       } catch (cause) {
         log.error("Cannot stop cleanly", { cause });
       }

@@ -13,22 +13,22 @@ export interface ChainOptions extends DeadlineOptions, LimitsOptions {
   readonly log: Logger;
   readonly find: (call: Call) => CatalogEntry;
   readonly sessions: Sessions;
-  /** Inside the log, outside the limits; the first is outermost. */
+  /** Inside the log, outside the deadline; the first is outermost. */
   readonly interceptors: readonly Interceptor[];
 }
 
 /**
- * Wraps the executor. Limits come before the deadline, so that a refused call costs nothing, and the checks before
- * the session, so that a bad call does not wait for a lock.
+ * Wraps the executor. The deadline comes first, so that it ends every wait within; the checks before the session, so
+ * that a bad call does not wait for its lock; the limits last, so that a turn that waits for its session takes no place.
  */
 export function chain(executor: Invoke, options: ChainOptions): Invoke {
   const interceptors: readonly Interceptor[] = [
     requestLog(options.log),
     ...options.interceptors,
-    limits(options),
     deadline(options),
     validate(options.find),
     options.sessions.interceptor,
+    limits(options),
   ];
   return interceptors.reduceRight((next, interceptor) => interceptor(next), executor);
 }

@@ -1,5 +1,6 @@
 import { assertEquals } from "tensorlet/assert";
 import { assertFails, collect, executorOf, floats, predictCall, recordLog } from "../../test/harness/calls.ts";
+import { FakeClock } from "../../test/harness/clock.ts";
 import type { Call, Interceptor } from "../core/call.ts";
 import { defineModel, resolveModel } from "../core/define.ts";
 import { chain } from "./chain.ts";
@@ -13,7 +14,7 @@ const definition = defineModel({
 });
 const model = resolveModel(definition, "model");
 
-function chained(interceptors: readonly Interceptor[], maxInFlight = 1) {
+function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue = 0) {
   const { log, records } = recordLog();
   const sessions = new Sessions({
     store: new MemorySessionStore(),
@@ -28,18 +29,35 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1) {
     sessions,
     interceptors,
     maxInFlight,
-    maxQueue: 0,
+    maxQueue,
     unaryTimeoutMs: 1000,
   });
   return { invoke, records };
 }
 
-Deno.test("chain() runs interceptors outermost first, around the limits", async () => {
+Deno.test("chain() runs interceptors outermost first, around the limits, and checks before the limits", async () => {
   const seen: string[] = [];
   const named = (name: string): Interceptor => (next) => (call) => (seen.push(name), next(call));
   const { invoke } = chained([named("a"), named("b")], 0);
-  await assertFails("resource_exhausted", "The server is busy", () => collect(invoke(predictCall())));
-  assertEquals(seen, ["a", "b"]);
+  await assertFails(
+    "resource_exhausted",
+    "The server is busy",
+    () => collect(invoke(predictCall({ input: floats(1) }))),
+  );
+  await assertFails("invalid_argument", "input 0 is missing", () => collect(invoke(predictCall())));
+  assertEquals(seen, ["a", "b", "a", "b"]);
+});
+
+Deno.test("chain() ends a call that waits for its place at its deadline, the server's own included", async () => {
+  using clock = new FakeClock();
+  const { invoke } = chained([], 1, 1);
+  const running = invoke(predictCall({ input: floats(1) }))[Symbol.asyncIterator]();
+  await running.next();
+  const waiting = collect(invoke(predictCall({ input: floats(1) }))).then(() => "ok", (error) => error.code);
+  await clock.advance(1000);
+  assertEquals(await waiting, "deadline_exceeded");
+  await running.return?.();
+  assertEquals(clock.armed, 0);
 });
 
 Deno.test("chain() checks a call before its function sees it, and logs what became of it", async () => {

@@ -1,7 +1,7 @@
 // Bounds the calls in flight: what is beyond the bound waits in a short queue, what is beyond the queue is refused.
 import type { Call, Interceptor, Invoke, Reply } from "../core/call.ts";
 import { ModelError } from "../core/error.ts";
-import { abortable, atDeadline, deadlineExceeded, linkSignals } from "../core/signal.ts";
+import { abortable } from "../core/signal.ts";
 
 /** The options of {@linkcode limits}. */
 export interface LimitsOptions {
@@ -35,19 +35,13 @@ export function limits(options: LimitsOptions): Interceptor {
       );
     }
     const { promise, resolve } = Promise.withResolvers<void>();
-    using linked = linkSignals(call.signal);
-    const disarm = call.deadline === undefined
-      ? () => {}
-      : atDeadline(call.deadline, () => linked.abort(deadlineExceeded()));
     queue.add(resolve);
     try {
-      await abortable(promise, linked.signal);
+      await abortable(promise, call.signal);
     } catch (error) {
       // The place may have come in the same moment as the abort.
       if (!queue.delete(resolve)) release();
       throw error;
-    } finally {
-      disarm();
     }
   }
 

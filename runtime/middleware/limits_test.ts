@@ -1,6 +1,6 @@
 import { assertEquals } from "tensorlet/assert";
 import { assertFails, collect, predictCall } from "../../test/harness/calls.ts";
-import { FakeClock, settled } from "../../test/harness/clock.ts";
+import { settled } from "../../test/harness/clock.ts";
 import type { Invoke, PredictCall } from "../core/call.ts";
 import { ModelError } from "../core/error.ts";
 import { limits } from "./limits.ts";
@@ -84,29 +84,6 @@ Deno.test("limits() lets a waiting call go when it is aborted, and its place in 
   await end("a");
   await end("c");
   assertEquals([started, await first, await next], [["a", "c"], "ok", "ok"]);
-});
-
-Deno.test("limits() lets a waiting call go at its deadline", async () => {
-  using clock = new FakeClock();
-  const { started, run, end } = gated(1, 1);
-  const first = run("a");
-  const late = run("b", { deadline: Date.now() + 50 });
-  await clock.advance(50);
-  assertEquals(await late, "deadline_exceeded");
-  await end("a");
-  assertEquals([started, await first, clock.armed], [["a"], "ok", 0]);
-});
-
-Deno.test("limits() takes the timer of a waiting call back when its turn comes", async () => {
-  using clock = new FakeClock();
-  const { run, end } = gated(1, 1);
-  const outcomes = [run("a"), run("b", { deadline: Date.now() + 50 })];
-  await settled();
-  assertEquals(clock.armed, 1);
-  await end("a");
-  assertEquals(clock.armed, 0);
-  await end("b");
-  assertEquals(await Promise.all(outcomes), ["ok", "ok"]);
 });
 
 Deno.test("limits() hands a place on once when it comes in the same moment as the abort", async () => {

@@ -3,6 +3,7 @@ import type { ChatCall, ChatMessage, Interceptor, Invoke, Reply, SessionSnapshot
 import type { ResolvedSession, SessionEnd } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
+import { NEVER } from "../core/signal.ts";
 import type { SessionStore } from "./session_store.ts";
 
 /** A session that has ended, for its function's `close`. */
@@ -34,8 +35,6 @@ interface Live {
   saved: boolean;
   idleTimer: ReturnType<typeof setTimeout> | undefined;
 }
-
-const NEVER = new AbortController().signal;
 
 /** The sessions that this process serves. */
 export class Sessions {
@@ -195,6 +194,8 @@ export class Sessions {
       this.#live.delete(key); // its first turn failed: there is nothing to keep
       return;
     }
+    this.#live.delete(key); // to the most recently used end
+    this.#live.set(key, live);
     const { idleMs } = this.#options.boundsOf(live.model, live.version);
     live.idleTimer = setTimeout(() => this.#end(key, "idle"), Math.min(idleMs, 2 ** 31 - 1));
   }
@@ -212,14 +213,14 @@ export class Sessions {
   async #close(key: string, live: Live, reason: SessionEnd): Promise<void> {
     const { store, onEnd } = this.#options;
     const unlock = await store.lock(key, NEVER); // a turn that begins meanwhile waits, and finds a new session
+    let snapshot: SessionSnapshot | undefined;
     try {
-      const snapshot = await store.load(key);
-      if (!snapshot) return;
-      await store.delete(key);
-      await onEnd({ model: live.model, version: live.version, snapshot, reason });
+      snapshot = await store.load(key);
+      if (snapshot) await store.delete(key);
     } finally {
-      unlock();
+      unlock(); // before the function's close: one that hangs holds nobody up
     }
+    if (snapshot) await onEnd({ model: live.model, version: live.version, snapshot, reason });
   }
 }
 

@@ -3,6 +3,7 @@ import type { CallParams, Invoke, PredictCall } from "../core/call.ts";
 import type { Catalog, CatalogEntry } from "../core/catalog.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
+import { abortable, linkSignals } from "../core/signal.ts";
 import type { NamedTensors } from "../core/tensor.ts";
 import { NO_VALUES } from "../core/values.ts";
 
@@ -153,8 +154,24 @@ export async function onlyRequest<T>(requests: AsyncIterable<unknown, void, unde
   throw new ModelError("invalid_argument", "Cannot read the request: the client sent none");
 }
 
-/** Runs a predict call to its one answer. */
-export async function invokePredict(invoke: Invoke, call: PredictCall): Promise<NamedTensors> {
-  for await (const reply of invoke(call)) if (reply.type === "tensors") return reply.output;
-  throw new ModelError("internal", "The function gave no answer");
+/**
+ * The one answer of a predict call. The call ends when the reader asks for more, that is when the transport has
+ * delivered the answer: until then it counts among the calls in flight, which bounds what waits in memory.
+ */
+export async function* invokePredict(invoke: Invoke, call: PredictCall): AsyncGenerator<NamedTensors, void, undefined> {
+  for await (const reply of invoke(call)) if (reply.type === "tensors") yield reply.output;
+}
+
+/** A client's requests, until the server is to shut down: then it throws `rpc.draining`'s reason between two. */
+export async function* untilDraining<T>(
+  requests: AsyncIterable<unknown, void, undefined>,
+  rpc: RpcContext,
+): AsyncGenerator<T, void, undefined> {
+  using stop = linkSignals(rpc.signal, rpc.draining);
+  const reader = requests[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await abortable(reader.next(), stop.signal);
+    if (next.done) return;
+    yield next.value as T;
+  }
 }

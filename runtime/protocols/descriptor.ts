@@ -122,6 +122,7 @@ function wireMessages(file: FileDescriptor, scope: string): ReadonlyMap<string, 
       fields.set(number, {
         name,
         wireType,
+        repeated: label === "LABEL_REPEATED",
         packable: label === "LABEL_REPEATED" && wireType !== 2,
         text: type === "TYPE_STRING",
         // A getter: the type may be one that is not added yet, or the message itself.

@@ -11,6 +11,7 @@ export interface WireMessage {
 export interface WireField {
   readonly name: string;
   readonly wireType: number;
+  readonly repeated: boolean;
   /** A repeated scalar: packed (length-delimited) or one by one. */
   readonly packable: boolean;
   readonly text: boolean;
@@ -19,6 +20,10 @@ export interface WireField {
 
 const VARINT = 0, FIXED64 = 1, LENGTH = 2, GROUP = 3, GROUP_END = 4, FIXED32 = 5;
 const MAX_DEPTH = 100;
+// Each of these becomes an object, or a boxed number, of many times its size on the wire: a few megabytes of empty
+// messages would fill the memory. Fixed-size numbers (a tensor's values) are not bounded but by the message's size.
+const MAX_MESSAGES = 10_000;
+const MAX_VARINTS = 10_000;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** What is wrong with the bytes; its message says where. */
@@ -29,11 +34,14 @@ export class WireError extends Error {
 interface Cursor {
   readonly bytes: Uint8Array;
   at: number;
+  /** Repeated messages and numbers so far, of all fields together. */
+  messages: number;
+  varints: number;
 }
 
 /** Throws a {@linkcode WireError} unless `bytes` are a well-formed message. */
 export function checkWire(bytes: Uint8Array, type: WireMessage): void {
-  checkMessage({ bytes, at: 0 }, bytes.length, type, 0);
+  checkMessage({ bytes, at: 0, messages: 0, varints: 0 }, bytes.length, type, 0);
 }
 
 function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: number): void {
@@ -44,18 +52,19 @@ function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: num
     const number = (tag - wireType) / 8;
     if (number === 0 || number > 0x1fffffff) throw new WireError(`there is no field number ${number}`);
     const field = type.fields.get(number);
-    const label = field ? `field "${field.name}" (${number})` : `field ${number}`;
+    const label = () => field ? `field "${field.name}" (${number})` : `field ${number}`;
     const isPacked = field?.packable === true && wireType === LENGTH;
     if (field && field.wireType !== wireType && !isPacked) {
-      throw new WireError(`${label} has wire type ${wireType}, wanted ${field.wireType}`);
+      throw new WireError(`${label()} has wire type ${wireType}, wanted ${field.wireType}`);
     }
+    if (field?.repeated && field.wireType === VARINT && wireType === VARINT) countVarints(cursor, 1, label);
     if (wireType !== LENGTH) {
       skip(cursor, end, wireType, number, label, depth);
       continue;
     }
     const length = readVarint(cursor, end);
     const fieldEnd = cursor.at + length;
-    if (fieldEnd > end) throw new WireError(`${label} of ${length} bytes is cut short by the end of its message`);
+    if (fieldEnd > end) throw new WireError(`${label()} of ${length} bytes is cut short by the end of its message`);
     if (field) checkContent(cursor, fieldEnd, field, label, isPacked, depth);
     cursor.at = fieldEnd;
   }
@@ -65,26 +74,36 @@ function checkContent(
   cursor: Cursor,
   end: number,
   field: WireField,
-  label: string,
+  label: () => string,
   packed: boolean,
   depth: number,
 ): void {
+  if (field.repeated && !packed && ++cursor.messages > MAX_MESSAGES) {
+    throw new WireError(`${label()} makes more than ${MAX_MESSAGES} repeated elements`);
+  }
   if (field.message) return checkMessage(cursor, end, field.message, depth + 1);
   const content = cursor.bytes.subarray(cursor.at, end);
   if (field.text && content.some((byte) => byte > 127)) {
     try {
       utf8.decode(content);
     } catch {
-      throw new WireError(`${label} is not valid UTF-8`);
+      throw new WireError(`${label()} is not valid UTF-8`);
     }
   }
   if (!packed || content.length === 0) return;
+  if (field.wireType === VARINT) countVarints(cursor, content.length, label);
   const size = field.wireType === FIXED32 ? 4 : field.wireType === FIXED64 ? 8 : 0;
   const whole = size > 0 ? content.length % size === 0 : content.at(-1)! < 128;
-  if (!whole) throw new WireError(`${label} ends within an element`);
+  if (!whole) throw new WireError(`${label()} ends within an element`);
 }
 
-function skip(cursor: Cursor, end: number, wireType: number, number: number, label: string, depth: number): void {
+// A packed number takes a byte at least.
+function countVarints(cursor: Cursor, count: number, label: () => string): void {
+  cursor.varints += count;
+  if (cursor.varints > MAX_VARINTS) throw new WireError(`${label()} makes more than ${MAX_VARINTS} repeated numbers`);
+}
+
+function skip(cursor: Cursor, end: number, wireType: number, number: number, label: () => string, depth: number): void {
   switch (wireType) {
     case VARINT:
       readVarint(cursor, end);
@@ -92,13 +111,13 @@ function skip(cursor: Cursor, end: number, wireType: number, number: number, lab
     case FIXED32:
     case FIXED64:
       cursor.at += wireType === FIXED32 ? 4 : 8;
-      if (cursor.at > end) throw new WireError(`${label} is cut short by the end of its message`);
+      if (cursor.at > end) throw new WireError(`${label()} is cut short by the end of its message`);
       return;
     case GROUP:
       skipGroup(cursor, end, number, depth + 1);
       return;
     default:
-      throw new WireError(`${label} has wire type ${wireType}`);
+      throw new WireError(`${label()} has wire type ${wireType}`);
   }
 }
 
@@ -117,7 +136,7 @@ function skipGroup(cursor: Cursor, end: number, group: number, depth: number): v
       cursor.at += length;
       if (cursor.at > end) throw new WireError(`field ${number} is cut short by the end of its message`);
     } else {
-      skip(cursor, end, wireType, number, `field ${number}`, depth);
+      skip(cursor, end, wireType, number, () => `field ${number}`, depth);
     }
   }
   throw new WireError(`group ${group} has no end`);

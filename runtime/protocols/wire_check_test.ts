@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "tensorlet/assert";
 import { checkWire, WireError, type WireField, type WireMessage } from "./wire_check.ts";
 
-const plain = { packable: false, text: false, message: undefined };
+const plain = { repeated: false, packable: false, text: false, message: undefined };
 const INNER: WireMessage = {
   name: "Inner",
   fields: new Map<number, WireField>([
@@ -13,9 +13,9 @@ const OUTER: WireMessage = {
   name: "Outer",
   fields: new Map<number, WireField>([
     [1, { ...plain, name: "id", wireType: 2, text: true }],
-    [2, { ...plain, name: "floats", wireType: 5, packable: true }],
-    [3, { ...plain, name: "ints", wireType: 0, packable: true }],
-    [4, { ...plain, name: "inner", wireType: 2, message: INNER }],
+    [2, { ...plain, name: "floats", wireType: 5, repeated: true, packable: true }],
+    [3, { ...plain, name: "ints", wireType: 0, repeated: true, packable: true }],
+    [4, { ...plain, name: "inner", wireType: 2, repeated: true, message: INNER }],
     [5, { ...plain, name: "data", wireType: 2 }],
     [6, { ...plain, name: "double", wireType: 1 }],
     [7, {
@@ -26,7 +26,7 @@ const OUTER: WireMessage = {
         return OUTER;
       },
     }],
-    [8, { ...plain, name: "doubles", wireType: 1, packable: true }],
+    [8, { ...plain, name: "doubles", wireType: 1, repeated: true, packable: true }],
   ]),
 };
 
@@ -169,4 +169,13 @@ Deno.test("checkWire() answers random bytes with nothing but a WireError", () =>
       if (!(error instanceof WireError)) throw error;
     }
   }
+});
+
+Deno.test("checkWire() bounds repeated messages and numbers: each takes many times its size in memory", () => {
+  const many = (count: number, ...field: readonly number[]) => Array.from({ length: count }, () => field).flat();
+  check(...many(10_000, tag(4, 2), 0));
+  refuses('field "inner" (4) makes more than 10000 repeated elements', ...many(10_001, tag(4, 2), 0));
+  refuses('field "ints" (3) makes more than 10000 repeated numbers', ...many(10_001, tag(3, 0), 1));
+  refuses('field "ints" (3) makes more than 10000 repeated numbers', ...many(101, tag(3, 2), 100, ...many(100, 1)));
+  check(...many(20_000, tag(2, 5), 0, 0, 0, 0)); // a tensor's values, one by one
 });

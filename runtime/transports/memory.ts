@@ -1,6 +1,7 @@
 // Calls protocols in this process: bytes in, bytes out, no socket. For tests.
 import { type ErrorCode, toModelError } from "../core/error.ts";
-import { abortReason, linkSignals } from "../core/signal.ts";
+import type { Logger } from "../core/log.ts";
+import { abortReason, NEVER } from "../core/signal.ts";
 import type { RpcService } from "../protocols/adapter.ts";
 import { requestIdOf, runMethod } from "./run_method.ts";
 
@@ -24,9 +25,8 @@ export interface MemoryCallOptions {
 export interface MemoryOptions {
   readonly draining: AbortSignal;
   readonly maxMessageBytes: number;
+  readonly log: Logger;
 }
-
-const NEVER = new AbortController().signal;
 
 /** Calls `path` ("/package.Service/Method") with serialised messages. */
 export async function callInMemory(
@@ -43,14 +43,14 @@ export async function callInMemory(
   if (!method) return { messages: answers, code: "unimplemented", message: `There is no method ${path}`, trailers };
   const metadata = new Headers(call.metadata);
   const id = requestIdOf(metadata);
-  using linked = linkSignals(call.signal ?? NEVER);
+  const { signal = NEVER } = call;
   async function* requests() {
     for await (const bytes of messages) yield bytes;
   }
   try {
     const replies = runMethod(method, requests(), {
       id,
-      signal: linked.signal,
+      signal,
       deadline: call.deadline,
       metadata,
       responseMetadata: new Headers(),
@@ -60,7 +60,7 @@ export async function callInMemory(
     for await (const bytes of replies) answers.push(bytes);
     return { messages: answers, code: "ok", message: "", trailers };
   } catch (thrown) {
-    const error = linked.signal.aborted ? abortReason(linked.signal) : toModelError(thrown, id);
+    const error = signal.aborted ? abortReason(signal) : toModelError(thrown, id);
     return { messages: answers, code: error.code, message: error.message, trailers };
   }
 }

@@ -1,9 +1,12 @@
 // One RPC from request bytes to response bytes, whatever moves them: decoding, encoding, the size limit, errors.
 import { ModelError, toModelError } from "../core/error.ts";
+import type { Logger } from "../core/log.ts";
 import type { RpcContext, RpcMethod } from "../protocols/adapter.ts";
 
 /** What a transport knows of an RPC. */
-export type TransportContext = Omit<RpcContext, "decodedAt">;
+export interface TransportContext extends Omit<RpcContext, "decodedAt"> {
+  readonly log: Logger;
+}
 
 /** Runs a method; throws only `ModelError`s. */
 export async function* runMethod(
@@ -11,7 +14,10 @@ export async function* runMethod(
   requests: AsyncIterable<Uint8Array, void, undefined>,
   context: TransportContext,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const start = performance.now();
   let decodedAt = 0;
+  let answers = 0;
+  let code = "cancelled";
   async function* decoded(): AsyncGenerator<unknown, void, undefined> {
     for await (const bytes of requests) {
       decodedAt = performance.now();
@@ -22,10 +28,22 @@ export async function* runMethod(
     for await (const message of method.handle(decoded(), { ...context, decodedAt: () => decodedAt })) {
       const bytes = method.encode(message);
       if (bytes.length > context.maxMessageBytes) throw tooLarge(bytes.length, context.maxMessageBytes);
+      answers++;
       yield bytes;
     }
-  } catch (error) {
-    throw toModelError(error, context.id);
+    if (answers === 0 && !method.serverStreaming) throw new ModelError("internal", "The function gave no answer");
+    code = "ok";
+  } catch (thrown) {
+    const error = toModelError(thrown, context.id);
+    code = error.code;
+    // What functions throw has been logged, and is a ModelError by now; this failed around them, in encoding say.
+    if (error !== thrown) {
+      context.log.error("Cannot answer a call", { method: method.name, requestId: context.id, cause: thrown });
+    }
+    throw error;
+  } finally {
+    const ms = Math.round((performance.now() - start) * 1000) / 1000;
+    context.log.debug("rpc", { method: method.name, requestId: context.id, code, messages: answers, ms });
   }
 }
 

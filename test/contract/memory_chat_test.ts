@@ -233,7 +233,7 @@ Deno.test("ChatStream keeps a session alive by heartbeats of a stream that came 
 
 Deno.test("ChatStream bounds the sessions of a server", async () => {
   const { bot, ends } = talker();
-  await using server = await createTestServer({ bot }, { maxSessions: 2 });
+  await using server = await createTestServer({ bot }, { limits: { maxSessions: 2 } });
   for (const id of ["a", "b", "c"]) await call(server, "chat", [say("x", id)]);
   await settled();
   assertEquals(ends, ["a evicted"]);

@@ -116,7 +116,7 @@ Deno.test("Predict hides what a function throws, and hands a ModelError on", asy
 
 Deno.test("Predict is bounded by the client's deadline and the server's maximum", async () => {
   const stuck = defineModel({ predict: () => new Promise<never>(() => {}) });
-  await using server = await createTestServer({ stuck }, { unaryTimeoutMs: 0 });
+  await using server = await createTestServer({ stuck }, { limits: { unaryTimeoutMs: 0 } });
   assertEquals((await call(server, "tensors", [{}])).code, "deadline_exceeded");
   assertEquals((await call(server, "tensors", [{}], { timeoutMs: -1 })).code, "deadline_exceeded");
   const cancelled = call(server, "tensors", [{}], { signal: AbortSignal.abort(), timeoutMs: 60_000 });
@@ -124,7 +124,7 @@ Deno.test("Predict is bounded by the client's deadline and the server's maximum"
 });
 
 Deno.test("Predict bounds its answer", async () => {
-  await using server = await createTestServer({ echo }, { maxMessageBytes: 100 });
+  await using server = await createTestServer({ echo }, { limits: { maxMessageBytes: 100 } });
   const { code, message } = await call(server, "tensors", [{ inputs: [floats([25], ...Array(25).fill(1))] }]);
   assertEquals(code, "resource_exhausted");
   assert(/it takes \d+ bytes, the limit is 100 \(option maxMessageBytes\)/.test(message), message);

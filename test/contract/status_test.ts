@@ -14,8 +14,10 @@ Deno.test("statusOf() keeps the code where text and details are too large for th
 Deno.test("statusOf() survives what a plain JavaScript function may throw", () => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
-  // deno-lint-ignore no-explicit-any
-  const error = new ModelError("no_such_code" as any, "lone \ud800 surrogate", { details: { cycle, big: 1n } });
+  const error = new ModelError("aborted", "lone \ud800 surrogate", {
+    details: { cycle, big: 1n, retryAfterMs: 1999.7 },
+  });
+  Object.assign(error, { code: "no_such_code" });
   const { code, details } = statusOf(error, new Metadata());
   assertEquals([code, details], [status.UNKNOWN, "lone \ufffd surrogate"]);
 });

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "tensorlet/assert";
-import { type Config, ConfigError, parseConfig } from "../../runtime/host/config.ts";
+import { type Config, parseConfig } from "../../runtime/host/config.ts";
+import { ConfigError } from "../../runtime/host/error.ts";
 
 function parse(...args: string[]): Config {
   const config = parseConfig(args, "1.2.3");

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "tensorlet/assert";
-import { ConfigError } from "../../runtime/host/config.ts";
+import { ConfigError } from "../../runtime/host/error.ts";
 import { parseManifest } from "../../runtime/host/manifest.ts";
 
 const parse = (value: unknown) => parseManifest(JSON.stringify(value), "functions.json", ["digits", "austen"]);

@@ -1,5 +1,6 @@
 // grpc.health.v1.Health: whether the server, a service or a function can be called.
 import { ModelError, quote } from "../../core/error.ts";
+import { linkSignals } from "../../core/signal.ts";
 import {
   type AdapterHost,
   onlyRequest,
@@ -42,8 +43,8 @@ async function* list(host: AdapterHost) {
 
 async function* watch(host: AdapterHost, requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext) {
   const { service } = await onlyRequest<HealthCheckRequest>(requests);
-  const signal = AbortSignal.any([rpc.signal, rpc.draining]);
-  for await (const status of host.health.watch(service, signal)) yield { status: STATUS[status] };
+  using stop = linkSignals(rpc.signal, rpc.draining);
+  for await (const status of host.health.watch(service, stop.signal)) yield { status: STATUS[status] };
   // A watch would never end by itself and hold up the shutdown.
-  signal.throwIfAborted();
+  stop.signal.throwIfAborted();
 }

@@ -34,10 +34,8 @@ async function* predict(host: AdapterHost, requests: AsyncIterable<unknown, void
     decodeTensor(data, tensorLabel("input", entry.input?.[i]?.name ?? `${i}`))
   );
   const input = nameByPosition(entry.input, tensors);
-  const output = await invokePredict(host.invoke, {
-    ...callBase(rpc, entry, metadataParams(rpc.metadata, entry)),
-    kind: "predict",
-    input,
-  });
-  yield { since: rpc.decodedAt(), message: { status: "OK", outputs: Object.values(output).map(encodeTensor) } };
+  const call = { ...callBase(rpc, entry, metadataParams(rpc.metadata, entry)), kind: "predict", input } as const;
+  for await (const output of invokePredict(host.invoke, call)) {
+    yield { since: rpc.decodedAt(), message: { status: "OK", outputs: Object.values(output).map(encodeTensor) } };
+  }
 }

@@ -1,5 +1,6 @@
 // TensorData (bytes, shape, NumPy dtype) to tensors and back.
 import { checkByteLength } from "../../core/check.ts";
+import { isFixed } from "../../core/dtype.ts";
 import { ModelError } from "../../core/error.ts";
 import { type AnyTensor, bytesOf, type Shape, viewBytes } from "../../core/tensor.ts";
 import { type NumpyDType, parseDType } from "./dtype.ts";
@@ -13,6 +14,9 @@ export interface TensorData {
 
 /** NumPy's own bound on dims. */
 const MAX_RANK = 64;
+/** A string is an object of many times its size on the wire. */
+const MAX_STRINGS = 1_000_000;
+const MAX_DIM = 2 ** 31 - 1;
 
 /** Reads a tensor of the wire; `label` names it in errors. */
 export function decodeTensor({ data, shape, dtype: sent }: TensorData, label: string): AnyTensor {
@@ -35,6 +39,12 @@ export function decodeTensor({ data, shape, dtype: sent }: TensorData, label: st
 
 function decodeElements(bytes: Uint8Array, numpy: NumpyDType, count: number, label: string): AnyTensor["data"] {
   const { dtype, itemBytes, bigEndian } = numpy;
+  if (!isFixed(dtype) && count > MAX_STRINGS) {
+    throw new ModelError(
+      "invalid_argument",
+      `Cannot read ${label}: got ${count} strings, wanted at most ${MAX_STRINGS}`,
+    );
+  }
   if (dtype === "string") return decodeStrings(bytes, itemBytes, count, bigEndian, label);
   if (dtype === "bytes") {
     return split(bytes, itemBytes, count).map((item) => item.slice(0, item.findLastIndex((byte) => byte !== 0) + 1));
@@ -96,6 +106,12 @@ function decodeStrings(
 /** Writes a tensor for the wire, with a dtype that `np.dtype()` takes. */
 export function encodeTensor(tensor: AnyTensor): TensorData {
   const shape = tensor.shape as Shape;
+  if (shape.some((dim) => dim > MAX_DIM)) {
+    throw new ModelError(
+      "internal",
+      `The function's answer cannot be used: shape [${shape}] has a dim beyond ${MAX_DIM}`,
+    );
+  }
   if (tensor.dtype === "string") return { shape, ...encodeStrings(tensor.data) };
   if (tensor.dtype === "bytes") return { shape, ...encodeByteStrings(tensor.data) };
   return { shape, dtype: tensor.dtype, data: bytesOf(tensor.data) };

@@ -2,7 +2,7 @@
 import type { ProtocolAdapter } from "../adapter.ts";
 import { createService } from "../codec.ts";
 import { encodeWithLatency } from "../latency.ts";
-import { batchPredict } from "./batch.ts";
+import { batchPredict, encodeBatchResult } from "./batch.ts";
 import { chatStream } from "./chat.ts";
 import { predict, streamPredict } from "./predict.ts";
 
@@ -11,7 +11,7 @@ export const inferenceV1: ProtocolAdapter = (host) => {
   const service = createService("inference/v1/model_inference.proto", "inference.v1.ModelInference", {
     Predict: { handle: (requests, rpc) => predict(host, requests, rpc), encode: encodeWithLatency((ms) => ms) },
     StreamPredict: { handle: (requests, rpc) => streamPredict(host, requests, rpc) },
-    BatchPredict: { handle: (requests, rpc) => batchPredict(host, requests, rpc) },
+    BatchPredict: { handle: (requests, rpc) => batchPredict(host, requests, rpc), encode: encodeBatchResult },
     ChatStream: { handle: (requests, rpc) => chatStream(host, requests, rpc) },
   });
   return { rpc: [service] };

@@ -4,6 +4,7 @@ import { findEntry } from "../../core/catalog.ts";
 import { checkInput } from "../../core/check.ts";
 import { ModelError, quote } from "../../core/error.ts";
 import { type AdapterHost, callBase, type RpcContext } from "../adapter.ts";
+import { createEncoder } from "../codec.ts";
 import { checkOutputName, inputOf, outputOf, readParams } from "./request.ts";
 
 interface FeatureVector {
@@ -11,25 +12,39 @@ interface FeatureVector {
   readonly features: readonly number[];
 }
 
-interface Result {
-  readonly output: Float32Array;
-  readonly latencyMs: number;
+/** The encoded parts of one BatchResult: joined end to end they are one message, by protobuf's merge rule. */
+interface EncodedResult {
+  readonly parts: readonly Uint8Array[];
+  readonly bytes: number;
 }
 
-// What a PredictResponse takes beside its floats and its version: tags, lengths, latency.
-const RESULT_OVERHEAD_BYTES = 24;
+const encodeResult = createEncoder("inference/v1/model_inference.proto", "inference.v1.BatchResult");
+
+/** Joins what {@linkcode batchPredict} yields. */
+export function encodeBatchResult(result: unknown): Uint8Array {
+  const { parts, bytes } = result as EncodedResult;
+  const message = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    message.set(part, at);
+    at += part.length;
+  }
+  return message;
+}
 
 /** `ModelInference/BatchPredict`. */
 export async function* batchPredict(
   host: AdapterHost,
   requests: AsyncIterable<unknown, void, undefined>,
   rpc: RpcContext,
-): AsyncGenerator<object, void, undefined> {
+): AsyncGenerator<EncodedResult, void, undefined> {
   const entry = findEntry(host.catalog, rpc.metadata.get("model-id") ?? "", "batch", `model (metadata "model-id")`);
   const { params, shape, output: name } = readParams(entry, rpc.metadata);
   checkOutputName(entry, name);
-  const results: Result[] = [];
+  // Encoded as they come: as objects, many small results would take far more memory than their message.
+  const parts: Uint8Array[] = [];
   let bytes = 0;
+  let total = 0;
 
   const toItem = ({ id, features }: FeatureVector, position: number): BatchCallItem => {
     try {
@@ -43,19 +58,25 @@ export async function* batchPredict(
   // Reading stops while a chunk runs, so the client's flow control window fills and it waits.
   const answer = async (items: readonly BatchCallItem[]) => {
     const start = performance.now();
-    const first = results.length;
     const outputs: Float32Array[] = [];
     for await (const reply of host.invoke({ ...callBase(rpc, entry, params), kind: "batch", items })) {
       const { id } = reply.type === "tensors" || reply.type === "failure" ? items[reply.index]! : { id: "" };
-      if (reply.type === "failure") throw vectorError(reply.error, id, first + reply.index);
+      if (reply.type === "failure") throw vectorError(reply.error, id, total + reply.index);
       if (reply.type === "tensors") outputs[reply.index] = outputOf(reply.output, name);
     }
-    const latencyMs = performance.now() - start;
-    for (const output of outputs) {
-      bytes += output.byteLength + entry.version.length + RESULT_OVERHEAD_BYTES;
-      results.push({ output, latencyMs });
-    }
-    if (bytes > rpc.maxMessageBytes) throw resultTooLarge(rpc.maxMessageBytes, results.length);
+    const latency_ms = performance.now() - start;
+    const results = outputs.map((output) => ({
+      output_tensor: Array.from(output),
+      latency_ms,
+      model_version: entry.version,
+    }));
+    append(encodeResult({ results }));
+    total += results.length;
+    if (bytes > rpc.maxMessageBytes) throw resultTooLarge(rpc.maxMessageBytes, total);
+  };
+  const append = (part: Uint8Array) => {
+    parts.push(part);
+    bytes += part.length;
   };
 
   let chunk: BatchCallItem[] = [];
@@ -67,14 +88,8 @@ export async function* batchPredict(
     chunk = [];
   }
   if (chunk.length > 0) await answer(chunk);
-  yield {
-    results: results.map(({ output, latencyMs }) => ({
-      output_tensor: Array.from(output),
-      latency_ms: latencyMs,
-      model_version: entry.version,
-    })),
-    total_processed: results.length,
-  };
+  append(encodeResult({ total_processed: total }));
+  yield { parts, bytes };
 }
 
 function vectorError(error: unknown, id: string, position: number): unknown {

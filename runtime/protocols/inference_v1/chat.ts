@@ -1,9 +1,9 @@
 // ChatStream: a loop over the client's messages that makes one call of each turn.
 import { type CatalogEntry, findEntry } from "../../core/catalog.ts";
 import { ModelError, quote } from "../../core/error.ts";
-import { abortable, linkSignals } from "../../core/signal.ts";
+import { linkSignals } from "../../core/signal.ts";
 import { ChunkSource } from "../../core/stream.ts";
-import { type AdapterHost, callBase, type RpcContext } from "../adapter.ts";
+import { type AdapterHost, callBase, type RpcContext, untilDraining } from "../adapter.ts";
 import { readParams } from "./request.ts";
 
 interface UserMessage {
@@ -31,7 +31,7 @@ export async function* chatStream(
   using linked = linkSignals(rpc.signal);
   const conversation = new Conversation(host, entry, { ...rpc, signal: linked.signal }, (error) => linked.abort(error));
   try {
-    conversation.answers.attach(conversation.run(requests as AsyncIterable<UserMessage, void, undefined>));
+    conversation.answers.attach(conversation.run(requests));
     yield* conversation.answers;
   } finally {
     linked.abort(new ModelError("cancelled", "The chat stream has ended"));
@@ -62,37 +62,21 @@ class Conversation {
   }
 
   /** Reads until the client's half-close; ends when the last turn is answered. */
-  async run(requests: AsyncIterable<UserMessage, void, undefined>): Promise<void> {
-    const { signal, draining } = this.#rpc;
-    using stop = linkSignals(signal, draining);
-    const reader = requests[Symbol.asyncIterator]();
-    let next = await this.#read(reader, stop.signal);
-    while (next && !next.done) {
-      await this.#receive(next.value);
-      next = await this.#read(reader, stop.signal);
+  async run(requests: AsyncIterable<unknown, void, undefined>): Promise<void> {
+    try {
+      for await (const message of untilDraining<UserMessage>(requests, this.#rpc)) await this.#receive(message);
+    } catch (error) {
+      // A shutdown ends an idle chat at once, another after its turns.
+      if (error === this.#rpc.draining.reason) await Promise.all(this.#pending);
+      throw error;
     }
     await Promise.all(this.#pending);
-    // Ended between turns, so that an idle chat never holds up a shutdown.
-    if (!next) throw draining.reason;
   }
 
   /** Lets the sessions go: their idle time begins. */
   release(): void {
     for (const release of this.#holds.values()) release();
     this.#holds.clear();
-  }
-
-  /** The client's next message, or undefined when the server is to shut down. */
-  async #read(
-    reader: AsyncIterator<UserMessage, void, undefined>,
-    stop: AbortSignal,
-  ): Promise<IteratorResult<UserMessage, void> | undefined> {
-    try {
-      return await abortable(reader.next(), stop);
-    } catch (error) {
-      if (this.#rpc.draining.aborted && !this.#rpc.signal.aborted) return undefined;
-      throw error;
-    }
   }
 
   async #receive(message: UserMessage): Promise<void> {

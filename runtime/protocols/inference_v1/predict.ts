@@ -18,8 +18,10 @@ export async function* predict(
   checkOutputName(entry, name);
   const input = inputOf(entry, request.input_tensor, shape);
   const call = { ...callBase(rpc, entry, params, request.max_tokens), kind: "predict", input } as const;
-  const output = outputOf(await invokePredict(host.invoke, call), name);
-  yield { since: rpc.decodedAt(), message: { output_tensor: Array.from(output), model_version: entry.version } };
+  for await (const output of invokePredict(host.invoke, call)) {
+    const message = { output_tensor: Array.from(outputOf(output, name)), model_version: entry.version };
+    yield { since: rpc.decodedAt(), message };
+  }
 }
 
 /** `ModelInference/StreamPredict`. */
@@ -62,6 +64,6 @@ function textOf(output: NamedTensors): string {
   if (tensors.length === 1 && only!.dtype === "string" && only!.data.length === 1) return only!.data[0]!;
   throw new ModelError(
     "failed_precondition",
-    "Cannot send tensors as tokens: StreamPredict carries text; use inference.InferenceService/Predict or the Open Inference Protocol",
+    "Cannot send tensors as tokens: StreamPredict carries text; use inference.InferenceService/Predict",
   );
 }

@@ -3,6 +3,7 @@ import type { CallParams } from "../../core/call.ts";
 import type { CatalogEntry } from "../../core/catalog.ts";
 import { fillShape, nameByPosition, tensorLabel } from "../../core/check.ts";
 import { ModelError, quote } from "../../core/error.ts";
+import { RESERVED_PARAMS } from "../../core/spec.ts";
 import { type AnyTensor, type NamedTensors, type Shape, toFloat32 } from "../../core/tensor.ts";
 import { metadataParams } from "../adapter.ts";
 
@@ -31,7 +32,7 @@ export function readParams(
 ): RequestParams {
   const params: Record<string, string> = Object.assign(Object.create(null), metadataParams(metadata, entry), message);
   const { shape, output } = params;
-  for (const name of ["shape", "output", "resume_from"]) delete params[name];
+  for (const name of RESERVED_PARAMS) delete params[name];
   return { params, shape, output };
 }
 
@@ -88,7 +89,7 @@ export function outputOf(output: NamedTensors, name: string | undefined): Float3
       "failed_precondition",
       `Cannot express ${
         tensorLabel("output", chosen!)
-      } of dtype "${value.dtype}" as float32: use inference.InferenceService/Predict or the Open Inference Protocol`,
+      } of dtype "${value.dtype}" as float32: use inference.InferenceService/Predict`,
     );
   }
   return toFloat32(value);

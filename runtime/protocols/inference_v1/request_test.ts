@@ -131,7 +131,7 @@ Deno.test("outputOf() gives the nearest float of a 64-bit integer", () => {
 Deno.test("outputOf() says that texts cannot be expressed, and what can carry them", async () => {
   await assertFails(
     "failed_precondition",
-    'output "text" of dtype "string" as float32: use inference.InferenceService/Predict or the Open Inference Protocol',
+    'output "text" of dtype "string" as float32: use inference.InferenceService/Predict',
     () => outputOf(output, "text"),
   );
 });

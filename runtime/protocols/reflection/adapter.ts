@@ -1,5 +1,5 @@
 // grpc.reflection: what grpcurl and its like ask for, from the descriptors of what is served.
-import type { AdapterHost, ProtocolAdapter, ProtoFile, RpcService } from "../adapter.ts";
+import { type AdapterHost, type ProtocolAdapter, type ProtoFile, type RpcService, untilDraining } from "../adapter.ts";
 import { createService } from "../codec.ts";
 
 interface ReflectionRequest {
@@ -22,9 +22,8 @@ function reflectionService(host: AdapterHost, version: string): RpcService {
   return createService(`grpc/reflection/${version}/reflection.proto`, `grpc.reflection.${version}.ServerReflection`, {
     ServerReflectionInfo: {
       async *handle(requests, rpc) {
-        for await (const request of requests as AsyncIterable<ReflectionRequest, void, undefined>) {
+        for await (const request of untilDraining<ReflectionRequest>(requests, rpc)) {
           yield { valid_host: request.host, original_request: request, ...answer(host, request) };
-          rpc.draining.throwIfAborted();
         }
       },
     },

@@ -1,9 +1,10 @@
 // One call's life: request messages pulled one by one, responses written no faster than the client takes them, and
 // exactly one status. Works on grpc-js's own base call (the interceptor API): no stream objects in between.
-import { type Metadata, type ServerInterceptingCallInterface, status } from "@grpc/grpc-js";
+import { Metadata, type ServerInterceptingCallInterface, status } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { ModelError, toModelError } from "../../core/error.ts";
-import { cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
+import type { Logger } from "../../core/log.ts";
+import { atDeadline, cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
 import type { RpcMethod } from "../../protocols/adapter.ts";
 import { requestIdOf, runMethod, type TransportContext } from "../run_method.ts";
 import type { Peer } from "./connection.ts";
@@ -14,6 +15,9 @@ import { statusOf } from "./status.ts";
 /** What calls share. */
 export interface CallEnvironment {
   readonly maxMessageBytes: number;
+  /** How long the one message of a call may take to come, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  readonly log: Logger;
   /** Aborts when the shutdown begins. */
   readonly draining: AbortSignal;
   /** Calls in progress, for the shutdown. */
@@ -37,6 +41,8 @@ export class GrpcCall {
   readonly #finish = Promise.withResolvers<void>();
   #ended = false;
   readonly #streamId: number;
+  #disarm: (() => void) | undefined;
+  #disarmRequest: (() => void) | undefined;
   readonly #meter: FlowMeter | undefined;
   readonly #flow: StreamFlow | undefined;
   #messages = 0;
@@ -48,11 +54,11 @@ export class GrpcCall {
     this.#environment = environment;
     this.#requests = new RequestReader(call, method, this.#controller.signal);
     this.#streamId = streamIdOf(call);
-    this.#meter = method.serverStreaming ? environment.flowOf(call.getConnectionInfo()) : undefined;
+    this.#meter = environment.flowOf(call.getConnectionInfo());
     this.#flow = this.#meter?.track(this.#streamId);
   }
 
-  /** Resolves when the call has its status. */
+  /** Resolves when the call's last byte has left, or its client. */
   get finished(): Promise<void> {
     return this.#finish.promise;
   }
@@ -60,12 +66,23 @@ export class GrpcCall {
   /** Takes the call over. */
   start(): void {
     this.#call.start({
-      onReceiveMetadata: (metadata) => void this.#run(metadata),
+      onReceiveMetadata: (metadata) => {
+        this.#environment.open.add(this);
+        // What fails in answering must be answered too: an adapter's trailer that is none, say.
+        this.#run(metadata).catch((cause) => {
+          this.#environment.log.error("Cannot answer a call", { method: this.#method.name, cause });
+          this.#end({ code: status.INTERNAL, details: "The server failed", metadata: new Metadata() });
+        });
+      },
       onReceiveMessage: (bytes) => this.#requests.receive(bytes),
-      onReceiveHalfClose: () => this.#requests.end(),
+      onReceiveHalfClose: () => {
+        this.#disarmRequest?.();
+        this.#requests.end();
+      },
       onCancel: () => {
         // Also fires after every call that ended normally.
         if (!this.#ended) this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient());
+        this.#leave();
       },
     });
   }
@@ -78,9 +95,14 @@ export class GrpcCall {
   }
 
   async #run(received: Metadata): Promise<void> {
-    this.#environment.open.add(this);
     const metadata = toHeaders(received);
     const deadline = this.#deadline();
+    // grpc-js's own timer sends a status, which waits behind what the client does not take; this one frees the call.
+    if (!this.#method.clientStreaming) {
+      const latest = Date.now() + this.#environment.requestTimeoutMs;
+      this.#disarmRequest = atDeadline(latest, () => this.abort(deadlineExceeded()));
+    }
+    if (deadline !== undefined) this.#disarm = atDeadline(deadline, () => this.abort(deadlineExceeded()));
     const id = requestIdOf(metadata);
     const responseMetadata = new Headers({ "request-id": id });
     const trailers = new Headers();
@@ -93,6 +115,7 @@ export class GrpcCall {
       responseMetadata,
       trailers,
       maxMessageBytes: this.#environment.maxMessageBytes,
+      log: this.#environment.log,
     };
     try {
       this.#environment.draining.throwIfAborted();
@@ -111,11 +134,23 @@ export class GrpcCall {
   }
 
   #end(end: { readonly code: number; readonly details: string; readonly metadata: Metadata }): void {
+    if (this.#ended) return;
     this.#ended = true;
-    this.#environment.open.delete(this);
-    this.#meter?.untrack(this.#streamId);
+    this.#disarm?.();
+    this.#disarmRequest?.();
     this.#requests.stop();
     this.#call.sendStatus(end);
+    const flow = this.#flow;
+    if (!flow || flow.sent >= this.#handedOver) return this.#leave();
+    flow.onSent = () => {
+      if (flow.sent >= this.#handedOver) this.#leave();
+    };
+  }
+
+  // Only now is the call over: its last bytes may have waited for the client's window.
+  #leave(): void {
+    this.#environment.open.delete(this);
+    this.#meter?.untrack(this.#streamId);
     this.#finish.resolve();
   }
 
@@ -127,7 +162,7 @@ export class GrpcCall {
     const flow = this.#flow;
     if (!flow) return;
     // The first token is on its way before the handler works on the second, even where that blocks the event loop.
-    const room = isFirst ? 0 : MAX_UNSENT_BYTES;
+    const room = isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT_BYTES;
     if (this.#handedOver - flow.sent <= room) return;
     return new Promise((resolve) => {
       flow.onSent = () => {

@@ -3,6 +3,8 @@ import type { ConnectionInjector } from "@grpc/grpc-js";
 import { once } from "node:events";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
+import { filterGoaway } from "./goaway_filter.ts";
+import { mayHaveGoawayFault } from "./http2_patch.ts";
 
 /** Where to listen. */
 export interface Address {
@@ -38,6 +40,7 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
     const peer = keyOf(socket);
     sockets.add(socket);
     meters.set(peer, new FlowMeter(socket));
+    if (mayHaveGoawayFault(Deno.version.deno)) filterGoaway(socket);
     socket.on("close", () => {
       sockets.delete(socket);
       meters.delete(peer);

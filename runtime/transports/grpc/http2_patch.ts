@@ -20,6 +20,11 @@ export function hasGoawayFault(version: string): boolean {
   return isAtLeast(version, FIRST_BAD) && !isAtLeast(version, LAST_BAD.with(2, LAST_BAD[2]! + 1));
 }
 
+/** Whether it may have it: later versions too, until one is known to be cured. */
+export function mayHaveGoawayFault(version: string): boolean {
+  return isAtLeast(version, FIRST_BAD);
+}
+
 function isAtLeast(version: string, bound: readonly number[]): boolean {
   const parts = version.split(/[.+-]/).map(Number);
   const at = bound.findIndex((part, i) => part !== parts[i]);
@@ -31,8 +36,7 @@ function isAtLeast(version: string, bound: readonly number[]): boolean {
  * server or client.
  */
 export function patchHttp2Close(): void {
-  // Later versions too, until one is known to be cured: the delay does no harm.
-  if (patched || !isAtLeast(Deno.version.deno, FIRST_BAD)) return;
+  if (patched || !mayHaveGoawayFault(Deno.version.deno)) return;
   patched = true;
   const prototype = sessionPrototype();
   const close = prototype.close;

@@ -2,7 +2,8 @@
 import grpc from "@grpc/grpc-js";
 import type { Buffer } from "node:buffer";
 import type { EventEmitter } from "node:events";
-import { shuttingDown } from "../../core/signal.ts";
+import type { Logger } from "../../core/log.ts";
+import { shuttingDown, within } from "../../core/signal.ts";
 import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
 import { type CallEnvironment, GrpcCall } from "./call.ts";
 import { type Address, listen } from "./connection.ts";
@@ -14,6 +15,9 @@ export interface GrpcOptions extends Address {
   readonly maxMessageBytes: number;
   /** Aborts when the shutdown begins. */
   readonly draining: AbortSignal;
+  /** How long the one message of a call may take to come, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  readonly log: Logger;
 }
 
 /** A gRPC server that listens. */
@@ -34,9 +38,11 @@ const FLUSH_MS = 500;
 /** Serves `services`; rejects where the address cannot be had. */
 export async function serveGrpc(services: readonly RpcService[], options: GrpcOptions): Promise<GrpcServer> {
   patchHttp2Close();
-  const { maxMessageBytes, draining } = options;
+  const { maxMessageBytes, draining, requestTimeoutMs, log } = options;
   const environment: CallEnvironment = {
     maxMessageBytes,
+    requestTimeoutMs,
+    log,
     draining,
     open: new Set(),
     flowOf: (peer) => listener.flowOf(peer),
@@ -133,17 +139,6 @@ function clampTimeouts(server: grpc.Server): void {
     });
     return http2Server;
   };
-}
-
-/** Whether `promise` settled within `ms`. */
-async function within(ms: number, promise: Promise<void>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<false>((resolve) => timer = setTimeout(() => resolve(false), Math.min(ms, 2 ** 31 - 1)));
-  try {
-    return await Promise.race([promise.then(() => true as const), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function untilEmpty(open: ReadonlySet<GrpcCall>): Promise<void> {

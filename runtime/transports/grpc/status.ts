@@ -27,6 +27,9 @@ const CODES: Readonly<Record<ErrorCode, number>> = {
 const MAX_MESSAGE_BYTES = 2048;
 const MAX_DETAILS_BYTES = 2048;
 
+/** Beyond a day a caller is not told when to try again. */
+const MAX_RETRY_MS = 86_400_000;
+
 const RPC_STATUS = "google/rpc/status.proto";
 
 interface Encoders {
@@ -54,7 +57,7 @@ export interface GrpcStatus {
 
 /** The status of an error; its details go out as google.rpc.Status, and so can be read by any gRPC client. */
 export function statusOf(error: ModelError, trailers: Metadata): GrpcStatus {
-  const code = CODES[error.code] ?? status.UNKNOWN; // a function in plain JavaScript may say anything
+  const code = Object.hasOwn(CODES, error.code) ? CODES[error.code] : status.UNKNOWN;
   const details = fit(error.message.toWellFormed());
   const bytes = error.details && encodeDetails(code, details, error);
   if (bytes && bytes.length <= MAX_DETAILS_BYTES) trailers.set("grpc-status-details-bin", Buffer.from(bytes));
@@ -79,11 +82,10 @@ function encodeDetails(code: number, message: string, error: ModelError): Uint8A
   const { retryAfterMs, ...rest } = error.details!;
   const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, textOf(value)]));
   const details = [any("ErrorInfo", errorInfo({ reason: error.code.toUpperCase(), domain: "tensorlet", metadata }))];
-  if (typeof retryAfterMs === "number") {
-    const seconds = Math.floor(retryAfterMs / 1000);
-    details.push(
-      any("RetryInfo", retryInfo({ retry_delay: { seconds, nanos: Math.round(retryAfterMs % 1000) * 1e6 } })),
-    );
+  if (typeof retryAfterMs === "number" && retryAfterMs >= 0 && retryAfterMs <= MAX_RETRY_MS) {
+    const ms = Math.ceil(retryAfterMs);
+    const delay = { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1e6 };
+    details.push(any("RetryInfo", retryInfo({ retry_delay: delay })));
   }
   return status({ code, message, details });
 }
