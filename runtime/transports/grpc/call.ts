@@ -28,18 +28,30 @@ export interface CallEnvironment {
 
 /** Bytes of a stream that may wait for the client's flow control window; beyond it the handler waits. */
 const MAX_UNSENT_BYTES = 65_536;
+/** Bytes that may still wait when the status is given out. */
+const MAX_UNSENT_AT_END_BYTES = 4096;
+/** What a client gets to take the bytes before an error's status, in milliseconds. */
+const LAST_BYTES_MS = 1000;
 /** What gRPC puts before each message. */
 const MESSAGE_HEADER_BYTES = 5;
+
+interface EndStatus {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: Metadata;
+}
 
 /** A call in progress. */
 export class GrpcCall {
   readonly #call: ServerInterceptingCallInterface;
+  readonly #sendStatus: (status: EndStatus) => void;
   readonly #method: RpcMethod;
   readonly #environment: CallEnvironment;
   readonly #controller = new AbortController();
   readonly #requests: RequestReader;
   readonly #finish = Promise.withResolvers<void>();
   #ended = false;
+  #left = false;
   readonly #streamId: number;
   #disarm: (() => void) | undefined;
   #disarmRequest: (() => void) | undefined;
@@ -48,14 +60,22 @@ export class GrpcCall {
   #messages = 0;
   #handedOver = 0;
 
-  constructor(call: ServerInterceptingCallInterface, method: RpcMethod, environment: CallEnvironment) {
+  /** `sendStatus` is the call's own; what grpc-js sends by itself goes another way (server.ts). */
+  constructor(
+    call: ServerInterceptingCallInterface,
+    sendStatus: (status: EndStatus) => void,
+    method: RpcMethod,
+    environment: CallEnvironment,
+  ) {
     this.#call = call;
+    this.#sendStatus = sendStatus;
     this.#method = method;
     this.#environment = environment;
     this.#requests = new RequestReader(call, method, this.#controller.signal);
     this.#streamId = streamIdOf(call);
     this.#meter = environment.flowOf(call.getConnectionInfo());
     this.#flow = this.#meter?.track(this.#streamId);
+    if (this.#flow) this.#flow.onClosed = () => this.#onCancel();
   }
 
   /** Resolves when the call's last byte has left, or its client. */
@@ -79,11 +99,7 @@ export class GrpcCall {
         this.#disarmRequest?.();
         this.#requests.end();
       },
-      onCancel: () => {
-        // Also fires after every call that ended normally.
-        if (!this.#ended) this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient());
-        this.#leave();
-      },
+      onCancel: () => this.#onCancel(),
     });
   }
 
@@ -97,7 +113,6 @@ export class GrpcCall {
   async #run(received: Metadata): Promise<void> {
     const metadata = toHeaders(received);
     const deadline = this.#deadline();
-    // grpc-js's own timer sends a status, which waits behind what the client does not take; this one frees the call.
     if (!this.#method.clientStreaming) {
       const latest = Date.now() + this.#environment.requestTimeoutMs;
       this.#disarmRequest = atDeadline(latest, () => this.abort(deadlineExceeded()));
@@ -124,6 +139,7 @@ export class GrpcCall {
         if (this.#messages === 0) this.#call.sendMetadata(toMetadata(responseMetadata));
         await this.#send(bytes);
       }
+      await this.#untilUnsent(MAX_UNSENT_AT_END_BYTES);
       this.#controller.signal.throwIfAborted();
       this.#end({ code: status.OK, details: "OK", metadata: toMetadata(trailers) });
     } catch (thrown) {
@@ -133,22 +149,53 @@ export class GrpcCall {
     }
   }
 
-  #end(end: { readonly code: number; readonly details: string; readonly metadata: Metadata }): void {
+  #end(end: EndStatus): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#disarm?.();
     this.#disarmRequest?.();
     this.#requests.stop();
-    this.#call.sendStatus(end);
+    if (this.#left) return;
     const flow = this.#flow;
-    if (!flow || flow.sent >= this.#handedOver) return this.#leave();
+    if (!flow || this.#unsent <= MAX_UNSENT_AT_END_BYTES) return this.#sendEnd(end);
+    // The status waits behind what the client does not take. If it goes on taking nothing the stream is torn down: Deno
+    // never frees the bytes of one that is ended, or closed, with some left.
+    const timer = setTimeout(() => {
+      (this.#call as unknown as BaseCall).stream?.destroy?.();
+      this.#leave();
+    }, LAST_BYTES_MS);
+    this.#disarm = () => clearTimeout(timer);
     flow.onSent = () => {
-      if (flow.sent >= this.#handedOver) this.#leave();
+      if (this.#unsent > MAX_UNSENT_AT_END_BYTES) return;
+      clearTimeout(timer);
+      this.#sendEnd(end);
     };
+  }
+
+  #sendEnd(end: EndStatus): void {
+    this.#sendStatus(end);
+    const flow = this.#flow;
+    if (!flow || this.#unsent === 0) return this.#leave();
+    flow.onSent = () => {
+      if (this.#unsent === 0) this.#leave();
+    };
+  }
+
+  /** Bytes that the client's window has not let out yet. */
+  get #unsent(): number {
+    return this.#flow ? this.#handedOver - this.#flow.sent : 0;
+  }
+
+  // Also called after every call that ended normally.
+  #onCancel(): void {
+    if (!this.#ended) this.abort(this.#isPastDeadline() ? deadlineExceeded() : cancelledByClient());
+    this.#leave();
   }
 
   // Only now is the call over: its last bytes may have waited for the client's window.
   #leave(): void {
+    this.#left = true;
+    this.#disarm?.();
     this.#environment.open.delete(this);
     this.#meter?.untrack(this.#streamId);
     this.#finish.resolve();
@@ -159,14 +206,17 @@ export class GrpcCall {
     const isFirst = this.#messages++ === 0;
     this.#handedOver += bytes.length + MESSAGE_HEADER_BYTES;
     this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {});
-    const flow = this.#flow;
-    if (!flow) return;
     // The first token is on its way before the handler works on the second, even where that blocks the event loop.
-    const room = isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT_BYTES;
-    if (this.#handedOver - flow.sent <= room) return;
+    return this.#untilUnsent(isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT_BYTES);
+  }
+
+  /** Resolves when at most `room` bytes have not left, or the call is aborted. */
+  #untilUnsent(room: number): Promise<void> | void {
+    const flow = this.#flow;
+    if (!flow || this.#unsent <= room) return;
     return new Promise((resolve) => {
       flow.onSent = () => {
-        if (this.#handedOver - flow.sent > room && !this.#controller.signal.aborted) return;
+        if (this.#unsent > room && !this.#controller.signal.aborted) return;
         flow.onSent = undefined;
         resolve();
       };
@@ -268,7 +318,7 @@ class RequestReader implements AsyncIterableIterator<Uint8Array, void, undefined
 
 /** Parts of grpc-js's base call that its interface does not show. */
 interface BaseCall {
-  readonly stream?: { readonly id?: number };
+  readonly stream?: { readonly id?: number; destroy?(): void };
   readonly decoder?: { readonly readState?: number };
 }
 

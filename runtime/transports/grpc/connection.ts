@@ -38,12 +38,14 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
   const meters = new Map<string, FlowMeter>();
   const server = net.createServer({ noDelay: true }, (socket) => {
     const peer = keyOf(socket);
+    const meter = new FlowMeter(socket);
     sockets.add(socket);
-    meters.set(peer, new FlowMeter(socket));
+    meters.set(peer, meter);
     if (mayHaveGoawayFault(Deno.version.deno)) filterGoaway(socket);
     socket.on("close", () => {
       sockets.delete(socket);
       meters.delete(peer);
+      meter.close();
     });
     socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
     injector.injectConnection(socket);

@@ -8,6 +8,8 @@ export interface StreamFlow {
   sent: number;
   /** Called after more has left. */
   onSent: (() => void) | undefined;
+  /** Called when the connection is gone. */
+  onClosed: (() => void) | undefined;
 }
 
 const HEADER_BYTES = 9;
@@ -31,7 +33,7 @@ export class FlowMeter {
 
   /** Counts for a stream, until `untrack`. */
   track(streamId: number): StreamFlow {
-    const flow: StreamFlow = { sent: 0, onSent: undefined };
+    const flow: StreamFlow = { sent: 0, onSent: undefined, onClosed: undefined };
     this.#streams.set(streamId, flow);
     return flow;
   }
@@ -39,6 +41,12 @@ export class FlowMeter {
   /** Forgets a stream. */
   untrack(streamId: number): void {
     this.#streams.delete(streamId);
+  }
+
+  /** The connection is gone. Deno's http2 does not tell of it where a stream waits for its window. */
+  close(): void {
+    for (const flow of [...this.#streams.values()]) flow.onClosed?.();
+    this.#streams.clear();
   }
 
   /** Takes the next bytes of the connection; frames may be cut anywhere. */

@@ -3,7 +3,7 @@ import grpc from "@grpc/grpc-js";
 import type { Buffer } from "node:buffer";
 import type { EventEmitter } from "node:events";
 import type { Logger } from "../../core/log.ts";
-import { shuttingDown, within } from "../../core/signal.ts";
+import { deadlineExceeded, shuttingDown, within } from "../../core/signal.ts";
 import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
 import { type CallEnvironment, GrpcCall } from "./call.ts";
 import { type Address, listen } from "./connection.ts";
@@ -106,8 +106,12 @@ function takeOver(
   environment: CallEnvironment,
 ): grpc.ServerInterceptingCall {
   const sendStatus = call.sendStatus.bind(call);
-  call.sendStatus = (status) => sendStatus(nameLimit(status, environment.maxMessageBytes));
-  const own = new GrpcCall(call, method, environment);
+  const own = new GrpcCall(call, sendStatus, method, environment);
+  // What grpc-js sends by itself: its own deadline would end a stream whose bytes have not left.
+  call.sendStatus = (status) => {
+    if (status.code === grpc.status.DEADLINE_EXCEEDED) own.abort(deadlineExceeded());
+    else sendStatus(nameLimit(status, environment.maxMessageBytes));
+  };
   return { start: () => own.start() } as unknown as grpc.ServerInterceptingCall;
 }
 
