@@ -1,5 +1,9 @@
 // The command as users start it: real processes, real signals.
+import { Buffer } from "node:buffer";
+import http2 from "node:http2";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
+import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
+import { encodeRequest } from "../harness/http2_client.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const FUNCTIONS = `${ROOT}test/testdata/functions`;
@@ -69,25 +73,28 @@ Deno.test("cli: a second signal ends it at once", async () => {
   const stderr = readerOf(child.stderr);
   const [, port] = /grpc:\/\/127\.0\.0\.1:(\d+)/.exec(await readUntil(stdout, "ChatStream\n"))!;
   await readUntil(stderr, "ready");
-  // A call that holds the shutdown up: the preface, empty SETTINGS, and a stream that is never half-closed.
-  using connection = await Deno.connect({ port: Number(port) });
-  const text = (value: string) => [value.length, ...new TextEncoder().encode(value)];
-  const headers = [
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", "/inference.v1.ModelInference/BatchPredict"],
-    ["content-type", "application/grpc"],
-    ["te", "trailers"],
-    ["model-id", "sum"],
-  ].flatMap(([name, value]) => [0, ...text(name!), ...text(value!)]);
-  const preface = [...new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0];
-  await connection.write(new Uint8Array([...preface, 0, 0, headers.length, 1, 4, 0, 0, 0, 1, ...headers]));
-  await connection.read(new Uint8Array(9)); // its SETTINGS: the stream is known
+  // A call that holds the shutdown up: a stream of two tokens, ten minutes apart.
+  patchHttp2Close();
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  session.on("error", () => {});
+  const closed = new Promise<void>((resolve) => session.on("close", resolve));
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/inference.v1.ModelInference/StreamPredict",
+    "content-type": "application/grpc",
+    te: "trailers",
+    "param-delay_ms": "600000",
+  });
+  stream.on("error", () => {});
+  const firstToken = new Promise((resolve) => stream.once("data", resolve));
+  stream.end(Buffer.from(encodeRequest("counter")));
+  await firstToken;
   child.kill("SIGINT");
   await readUntil(stderr, "once more to stop now");
   child.kill("SIGINT");
   const { code } = await child.status;
-  await Promise.all([drain(stdout), drain(stderr)]);
+  session.destroy();
+  await Promise.all([drain(stdout), drain(stderr), closed]);
   assertEquals(code, 130);
 });
 
