@@ -211,8 +211,7 @@ def main(args):
             test.check(r["errors"] == 0 and r["hung"] == 0 and len(r["counts"]) == 4 and min(r["counts"].values()) > 0,
                        "survivor %d: %s, %d wrong%s" % (i + 1, r["counts"], r["errors"], " %s, %d hang" % (r["some"], r["hung"]) if r["errors"] or r["hung"] else ""))
         if len(memory) > WARM_UP:
-            # The least of several rounds: what stays, without the garbage that happens not to be collected yet.
-            early, late = min(memory[WARM_UP - 5:WARM_UP + 5]), min(memory[-10:])
+            early, late = statistics.median(memory[WARM_UP - 5:WARM_UP]), statistics.median(memory[-5:])
             test.check(late <= early * 1.15 + 20, "memory is level: %d MB after %d rounds, %d MB after %d" % (early, WARM_UP, late, len(memory)))
         alive = server.proc.poll() is None
         test.check(alive, "the server lives")
