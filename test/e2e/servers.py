@@ -18,14 +18,15 @@ START_SECS = 120  # the first start of a Deno version may fetch packages
 class Server:
     """One server process on a free port of 127.0.0.1, ended with the `with` block whatever happens in it."""
 
-    def __init__(self, functions, deno=None, port=0, args=(), wait=True):
+    def __init__(self, functions, deno=None, port=0, args=(), wait=True, run_args=(), env=None):
+        """args are the server's options, run_args Deno's; env is added to ours."""
         deno = deno or os.environ.get("E2E_DENO", "deno")
-        self.command = shlex.split(deno) + ["run", "-A", "mod.ts", functions, "--host", "127.0.0.1", "--port", str(port)] + list(args)
+        self.command = shlex.split(deno) + ["run", "-A"] + list(run_args) + ["mod.ts", functions, "--host", "127.0.0.1", "--port", str(port)] + list(args)
         self.lines, self.port, self.host = [], port, "127.0.0.1"
         self._found, self._exited = queue.Queue(), threading.Event()
         # A session of its own: a wrapper (npx) and its children can then be ended together.
-        self.proc = subprocess.Popen(self.command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        self.proc = subprocess.Popen(self.command, cwd=ROOT, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
         threading.Thread(target=self._read, daemon=True).start()
         if wait:
             self.ready()
