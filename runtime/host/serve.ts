@@ -20,6 +20,8 @@ export interface ListenOptions {
   readonly hostname?: string;
   /** 0 = any. @default {50051} */
   readonly port?: number;
+  /** Other processes that say so too may listen there at the same time, on Linux. @default {false} */
+  readonly reusePort?: boolean;
 }
 
 /** The options of {@linkcode serve}. */
@@ -87,6 +89,7 @@ export async function serve(
   const grpc = await serveGrpc(assembly.services, {
     hostname: options.grpc?.hostname ?? "127.0.0.1",
     port: options.grpc?.port ?? 50051,
+    reusePort: options.grpc?.reusePort ?? false,
     maxMessageBytes: limits.maxMessageBytes,
     draining: assembly.draining,
     requestTimeoutMs: limits.unaryTimeoutMs,

@@ -11,6 +11,8 @@ export interface Address {
   readonly hostname: string;
   /** 0 = any. */
   readonly port: number;
+  /** Other processes that say so too may listen there at the same time, on Linux. */
+  readonly reusePort?: boolean;
 }
 
 /** The other end of a connection. */
@@ -52,7 +54,7 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
   });
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host: address.hostname, port: address.port }, () => {
+    server.listen({ host: address.hostname, port: address.port, reusePort: address.reusePort ?? false }, () => {
       server.off("error", reject);
       server.on("error", () => {}); // a failed accept (out of descriptors, say) is no reason to stop
       const { address: hostname, port } = server.address() as net.AddressInfo;
