@@ -284,6 +284,19 @@ def _(t):
             c.close()
 
 
+@case("h2.goaway-bad-headers", "http2")
+def _(t):
+    """GOAWAY before any stream, then HEADERS whose priority is missing, 300 times: the same process lives."""
+    shot = START + fr(7, 0, 0, struct.pack(">II", 0, 11)) + fr(1, 0x24, 3, head("/"))
+    for _ in range(300):
+        s = socket.create_connection((t.host, t.port), timeout=5)
+        s.sendall(shot)
+        time.sleep(0.002)  # part of what is tried: the server reads before the connection is gone
+        s.close()
+    t.alive()
+    check(not t.pid or t.fds() > 0, "another process answers")
+
+
 @case("h2.goaway-inflight", "http2")
 def _(t):
     """GOAWAY while a stream runs: that stream is finished, or the connection closed; others are untouched."""
