@@ -16,6 +16,20 @@ const CORE = "runtime/core/**";
 const ADAPTER = "runtime/protocols/adapter.ts";
 // Used by every protocol's folder; they know no protocol and no transport.
 const PROTOCOL_SHARED = "runtime/protocols/*.ts";
+// What a supervisor holds: it must stay light, so nothing that only a server needs.
+const SUPERVISOR = [
+  "deno.json",
+  "runtime/core/log.ts",
+  "runtime/core/signal.ts",
+  "runtime/host/blame.ts",
+  "runtime/host/command_line.ts",
+  "runtime/host/control.ts",
+  "runtime/host/control_socket.ts",
+  "runtime/host/error.ts",
+  "runtime/host/log_format.ts",
+  "runtime/host/supervise.ts",
+  "runtime/host/supervisor.ts",
+];
 const ANYTHING = ["**", "npm:**", "jsr:**", "node:**"];
 
 /** The import rule: the layers below each module, for values and types alike. */
@@ -58,6 +72,9 @@ export const TABLE: readonly Row[] = [
   },
   { modules: "runtime/transports/*.ts", may: [CORE, ADAPTER, "runtime/transports/run_method.ts"] },
   { modules: "runtime/host/config.ts", may: ["runtime/**", "npm:commander"] },
+  { modules: "runtime/host/cli.ts", may: SUPERVISOR, dynamic: ["runtime/host/*"] },
+  ...SUPERVISOR.map((modules) => ({ modules, may: [...SUPERVISOR, "node:child_process"], types: ["runtime/**"] })),
+  { modules: "runtime/host/supervised.ts", may: ["runtime/**", "node:process"] },
   { modules: "runtime/host/**", may: ["runtime/**", "deno.json"] },
   { modules: "functions/**", may: ["mod.ts", "functions/**", "npm:**", "node:**"] },
   { modules: "examples/<story>/**", may: ["mod.ts", "runtime/testing.ts", "examples/<story>/**", "npm:**"] },

@@ -1,9 +1,11 @@
 // Flags over environment over defaults: the one place that reads them.
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
 import { ConfigError } from "./error.ts";
 import type { LogFormat } from "./log_format.ts";
+
+const DEFAULT_DRAIN_MS = 10_000;
 
 /** What the command line and the environment ask for. */
 export interface Config extends Limits {
@@ -11,6 +13,12 @@ export interface Config extends Limits {
   readonly hostname: string;
   readonly port: number;
   readonly graceMs: number;
+  /** What the calls of a process that is replaced get. */
+  readonly drainMs: number;
+  /** Whether changed files are picked up. */
+  readonly watch: boolean;
+  /** Whether another process restarts this one. */
+  readonly supervisor: boolean;
   readonly logFormat: LogFormat;
   readonly logLevel: LogLevel;
 }
@@ -20,18 +28,21 @@ export function parseConfig(args: readonly string[], version: string): Config | 
   let print = "";
   const command = new Command("deno run -A mod.ts")
     .description("Serves every function of a folder over gRPC.")
-    .argument(
-      "[functions]",
-      "folder of functions (TENSORLET_FUNCTIONS)",
-      Deno.env.get("TENSORLET_FUNCTIONS") ?? "functions",
-    )
+    .addArgument(functionsArgument())
     .addOption(option("--host <name>", "address to listen on", "127.0.0.1"))
-    .addOption(option("--port <number>", "port to listen on, 0 = any", 50051).argParser(wholeNumber(0, 65_535)))
+    .addOption(portOption("port to listen on, 0 = any"))
     .addOption(
       option("--grace-ms <ms>", "how long a shutdown waits for calls in progress", DEFAULT_GRACE_MS).argParser(
         wholeNumber(0),
       ),
     )
+    .addOption(
+      option("--drain-ms <ms>", "how long a process that is replaced waits for its calls", DEFAULT_DRAIN_MS).argParser(
+        wholeNumber(0),
+      ),
+    )
+    .addOption(new Option("--watch", "pick up changed files (TENSORLET_WATCH)"))
+    .addOption(new Option("--no-supervisor", "serve in this process, which ends with a crash (TENSORLET_SUPERVISOR)"))
     .addOption(option("--log-format <format>", "how log lines look", "text").choices(["text", "json"]))
     .addOption(option("--log-level <level>", "least urgent lines to log", "info").choices(LOG_LEVELS))
     .addOption(limit("--max-message-bytes <bytes>", "largest message either way", "maxMessageBytes"))
@@ -40,20 +51,74 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(limit("--max-sessions <sessions>", "chat sessions that are kept", "maxSessions"))
     .addOption(limit("--unary-timeout-ms <ms>", "deadline of unary calls that bring none", "unaryTimeoutMs"))
     .version(`tensorlet ${version}`, "-V, --version", "print the version")
-    .helpOption("-h, --help", "print this help")
+    .addHelpText("after", "\nlist [functions] [--port <number>] [--json] shows the functions of a running server.");
+  setUp(command, (text) => print += text);
+  if (!parse(command, args)) return { print };
+  const { host, ...options } = command.opts<Omit<Config, "functionsDir" | "hostname"> & { readonly host: string }>();
+  return {
+    ...options,
+    watch: options.watch ?? isSet("TENSORLET_WATCH", false),
+    supervisor: options.supervisor && isSet("TENSORLET_SUPERVISOR", true),
+    hostname: host,
+    functionsDir: command.processedArgs[0],
+  };
+}
+
+/** What `list` is to show. */
+export interface ListConfig {
+  readonly functionsDir: string;
+  readonly port: number;
+  readonly json: boolean;
+}
+
+/** Reads the arguments behind `list`, as {@linkcode parseConfig} does the others. */
+export function parseListConfig(args: readonly string[]): ListConfig | { readonly print: string } {
+  let print = "";
+  const command = new Command("deno run -A mod.ts list")
+    .description("Shows the functions of a running server, or those of a folder.")
+    .addArgument(functionsArgument())
+    .addOption(portOption("port of the server"))
+    .addOption(new Option("--json", "print JSON").default(false));
+  setUp(command, (text) => print += text);
+  if (!parse(command, args)) return { print };
+  return { ...command.opts<Omit<ListConfig, "functionsDir">>(), functionsDir: command.processedArgs[0] };
+}
+
+function setUp(command: Command, write: (text: string) => void): void {
+  command.helpOption("-h, --help", "print this help")
     .allowExcessArguments(false)
     .exitOverride()
-    .configureOutput({ writeOut: (text) => print += text, writeErr: () => {} });
+    .configureOutput({ writeOut: write, writeErr: () => {} });
+}
+
+/** Whether there is something to do beyond what has been printed. Throws `ConfigError`. */
+function parse(command: Command, args: readonly string[]): boolean {
   try {
     command.parse(args, { from: "user" });
+    return true;
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode === 0) return { print };
+    if (error.exitCode === 0) return false;
     const message = error.message.replace(/^error: /, "").replaceAll(/\s*\n\s*/g, " ").replace(/\.$/, "");
     throw new ConfigError(`${message}; --help lists the options`);
   }
-  const { host, ...options } = command.opts<Omit<Config, "functionsDir" | "hostname"> & { readonly host: string }>();
-  return { ...options, hostname: host, functionsDir: command.processedArgs[0] };
+}
+
+function functionsArgument(): Argument {
+  return new Argument("[functions]", "folder of functions (TENSORLET_FUNCTIONS)")
+    .default(Deno.env.get("TENSORLET_FUNCTIONS") ?? "functions");
+}
+
+function portOption(description: string): Option {
+  return option("--port <number>", description, 50051).argParser(wholeNumber(0, 65_535));
+}
+
+// commander takes any value of a switch's variable, even "false", for its being set.
+function isSet(name: string, byDefault: boolean): boolean {
+  const text = Deno.env.get(name);
+  if (text === undefined) return byDefault;
+  if (text === "true" || text === "false") return text === "true";
+  throw new ConfigError(`Cannot read ${name}: it is ${JSON.stringify(text)}, wanted true or false`);
 }
 
 function option(flags: string, description: string, value: string | number): Option {

@@ -2,10 +2,11 @@
 import type { CatalogEntry } from "../core/catalog.ts";
 import { fillShape } from "../core/check.ts";
 import { formatSpec, type NamedSpec, type ParamSpecs } from "../core/spec.ts";
+import { formatAddress, type FunctionStatus } from "./control.ts";
 
 /** The start-up text: one line a function, then how to call one. */
 export function formatListing(entries: readonly CatalogEntry[], address: Deno.NetAddr, version: string): string {
-  const target = `${address.hostname.includes(":") ? `[${address.hostname}]` : address.hostname}:${address.port}`;
+  const target = formatAddress(address);
   const names = entries.map((entry) => `${entry.name}@${entry.version}`);
   const kinds = entries.map((entry) => entry.kinds.join(" ") || "(failed)");
   const nameWidth = Math.max(...names.map(({ length }) => length));
@@ -16,7 +17,7 @@ export function formatListing(entries: readonly CatalogEntry[], address: Deno.Ne
   });
   const calls = howToCall(entries, target).map((line) => `  ${line}`);
   return [
-    `tensorlet ${version}: ${entries.length} function${entries.length === 1 ? "" : "s"} on grpc://${target}`,
+    `tensorlet ${version}: ${count(entries)} on grpc://${target}`,
     "",
     ...lines,
     "",
@@ -68,4 +69,57 @@ function howToCall(entries: readonly CatalogEntry[], target: string): readonly s
     lines.push(`grpcurl -plaintext -H 'model-id: ${chats.name}' -d '{"content": "Hello"}' ${service}/ChatStream`);
   }
   return lines;
+}
+
+/** A function as `list` shows it; what runs nowhere has fewer columns. */
+export interface ListedFunction extends Partial<Omit<FunctionStatus, "state">> {
+  readonly name: string;
+  readonly version: string;
+  readonly state: FunctionStatus["state"] | "not running";
+}
+
+/** What `list` shows: a server's functions, or a folder's where no server runs. */
+export interface Listed {
+  readonly version: string;
+  readonly state: string;
+  /** Where a server runs. */
+  readonly address?: string;
+  readonly pid?: number;
+  /** Where none does. */
+  readonly folder?: string;
+  readonly port?: number;
+  readonly functions: readonly ListedFunction[];
+}
+
+const COLUMNS: Readonly<Record<string, (row: ListedFunction) => string | number | undefined>> = {
+  function: ({ name, version, revision }) => `${name}@${version}${revision ? ` r${revision}` : ""}`,
+  state: ({ state }) => state,
+  isolation: ({ isolation }) => isolation,
+  instances: ({ instances, maxInstances }) =>
+    maxInstances === undefined ? undefined : `${instances ?? 0}/${maxInstances}`,
+  busy: ({ busy }) => busy,
+  queued: ({ queued }) => queued,
+  answers: ({ kinds }) => kinds?.join(" "),
+  permissions: ({ permissions }) => permissions,
+};
+
+/** The text of `list`: one line a function, under the names of the columns. */
+export function formatStatus({ version, state, address, pid, folder, port, functions }: Listed): string {
+  const where = address === undefined ? `in ${folder}, no server on port ${port}` : `on grpc://${address}`;
+  const how = address === undefined ? "" : `, ${state}, process ${pid}`;
+  const shown = Object.entries(COLUMNS).map(([title, cellOf]) => {
+    const cells = functions.map((row) => String(cellOf(row) ?? ""));
+    const width = Math.max(title.length, ...cells.map(({ length }) => length));
+    return { isEmpty: cells.every((cell) => cell === ""), cells: [title, ...cells].map((cell) => cell.padEnd(width)) };
+  }).filter(({ isEmpty }) => !isEmpty);
+  const lines = [-1, ...functions.keys()].map((i) =>
+    `  ${shown.map(({ cells }) => cells[i + 1]).join("  ")}`.trimEnd()
+  );
+  return [`tensorlet ${version}: ${count(functions)} ${where}${how}`, "", ...functions.length > 0 ? lines : []].join(
+    "\n",
+  );
+}
+
+function count(functions: readonly unknown[]): string {
+  return `${functions.length} function${functions.length === 1 ? "" : "s"}`;
 }

@@ -1,0 +1,140 @@
+// A server as a process: says what it serves and how to call it, and stops when it is told to.
+import denoJson from "../../deno.json" with { type: "json" };
+import type { Logger } from "../core/log.ts";
+import { hasGoawayFault } from "../transports/grpc/http2_patch.ts";
+import type { Config } from "./config.ts";
+import { formatAddress, SIGNALS, type Start, statusOf, type SupervisedServer, type Verdicts } from "./control.ts";
+import { openControlSocket } from "./control_socket.ts";
+import { ConfigError } from "./error.ts";
+import { formatListing } from "./listing.ts";
+import { createStderrLogger } from "./log_format.ts";
+import { serve, type ServeOptions } from "./serve.ts";
+import type { SupervisorLink } from "./supervised.ts";
+
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken",
+  EACCES: "it is not permitted",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EINVAL: "this machine has no such address",
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "there is no such host",
+};
+
+type Serve = (
+  functionsDir: string,
+  options: ServeOptions & {
+    readonly watch?: boolean;
+    readonly verdicts?: Verdicts;
+    /** The files of a function have changed. */
+    readonly onChanged?: (name: string) => void;
+  },
+) => Promise<SupervisedServer>;
+
+/** Serves until it is told to stop; resolves to the exit status. `alone` says why there is no supervisor. */
+export async function runServer(
+  config: Config,
+  link: SupervisorLink | undefined,
+  alone: string | undefined,
+): Promise<number> {
+  const log = createStderrLogger(config.logFormat, config.logLevel);
+  keepAlive(log);
+  const start = await link?.start(config, config.functionsDir);
+  if (start?.first ?? true) warn(log, alone);
+  const server = await listen(config, start, link, log);
+  const end = link ? link.follow(server, config.functionsDir, denoJson.version) : runAlone(server, log);
+  announce(config, server, start?.first ?? true, log);
+  const why = await end;
+  log.info(why);
+  return 0;
+}
+
+function warn(log: Logger, alone: string | undefined): void {
+  const version = Deno.version.deno;
+  if (hasGoawayFault(version)) {
+    log.warn(
+      `Deno ${version} can be ended by a peer's HTTP/2 GOAWAY (denoland/deno#36788); a work-around is in place, Deno 2.9.3 does not need it`,
+    );
+  }
+  if (alone !== undefined) log.info(`no supervisor: ${alone}; a crash ends this server`);
+}
+
+async function listen(
+  config: Config,
+  start: Start | undefined,
+  link: SupervisorLink | undefined,
+  log: Logger,
+): Promise<SupervisedServer> {
+  const { hostname, graceMs, watch } = config;
+  const { port, reusePort, verdicts } = start ?? { port: config.port, reusePort: false, verdicts: {} };
+  try {
+    return await (serve as Serve)(config.functionsDir, {
+      grpc: { hostname, port, reusePort },
+      limits: config,
+      graceMs,
+      log,
+      watch,
+      verdicts,
+      ...link && { onChanged: (name) => link.changed(name) },
+    });
+  } catch (error) {
+    const { code = "", syscall } = error as { readonly code?: string; readonly syscall?: string };
+    if (syscall === undefined) throw error;
+    const address = formatAddress({ hostname, port });
+    throw new ConfigError(`Cannot listen on ${address}: ${LISTEN_FAILURES[code] ?? code}`);
+  }
+}
+
+function announce({ logFormat }: Config, server: SupervisedServer, isFirst: boolean, log: Logger): void {
+  const address = `grpc://${formatAddress(server.addresses.grpc)}`;
+  const entries = [...server.functions.list()];
+  if (!isFirst) log.info("serving again", { address, pid: Deno.pid });
+  else if (logFormat === "text") console.log(formatListing(entries, server.addresses.grpc, denoJson.version));
+  else log.info("serving", { address, functions: entries });
+  const start = performance.now();
+  server.ready.then(() => {
+    if (server.state !== "ready") return;
+    const failed = [...server.functions.list()].filter(({ state }) => state === "failed").map(({ name }) => name);
+    if (failed.length > 0) log.warn(`not all functions can be called: ${failed.join(", ")} failed`);
+    else log.info("ready", { ms: Math.round(performance.now() - start) });
+  });
+}
+
+// A function's stray timer or promise that fails must not take the others' calls with it.
+function keepAlive(log: Logger): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    log.error("A promise that nobody waited for failed", { cause: event.reason });
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    log.error("A callback failed", { cause: event.error });
+  });
+}
+
+async function runAlone(server: SupervisedServer, log: Logger): Promise<"stopped"> {
+  const { port } = server.addresses.grpc;
+  const closeSocket = openControlSocket(port, () => Promise.resolve(statusOf(server, denoJson.version)), log);
+  const unlisten = Object.entries(SIGNALS).map(([signal, exitCode]) =>
+    onSignal(signal as Deno.Signal, () => {
+      if (server.state === "draining" || server.state === "stopped") Deno.exit(exitCode);
+      log.info(`${signal}: finishing the calls in progress; once more to stop now`);
+      server.shutdown();
+    })
+  );
+  if (Deno.build.os !== "windows") unlisten.push(onSignal("SIGHUP", () => void server.reload?.()));
+  server.unfit?.then(({ function: name }) => {
+    log.error(`A worker of function "${name}" cannot be ended: its thread goes on, since no supervisor is there`);
+  });
+  try {
+    await server.finished;
+    return "stopped";
+  } finally {
+    closeSocket();
+    unlisten.forEach((remove) => remove());
+  }
+}
+
+function onSignal(signal: Deno.Signal, listener: () => void): () => void {
+  Deno.addSignalListener(signal, listener);
+  return () => Deno.removeSignalListener(signal, listener);
+}

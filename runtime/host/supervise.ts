@@ -1,0 +1,89 @@
+// The supervisor as a process: starts the server's processes with its own command line, and hears the signals.
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  formatAddress,
+  type FromChild,
+  type Settings,
+  SIGNALS,
+  type StopSignal,
+  SUPERVISED,
+  type ToChild,
+} from "./control.ts";
+import { openControlSocket } from "./control_socket.ts";
+import { createStderrLogger } from "./log_format.ts";
+import { type ProcessEvents, type ServerProcess, Supervisor } from "./supervisor.ts";
+
+/** Runs a server by `command`, the arguments of this Deno, again and again; resolves to the exit status. */
+export async function supervise(command: readonly string[]): Promise<number> {
+  let log = createStderrLogger("text", "info");
+  let closeSocket = () => {};
+  const supervisor = new Supervisor({
+    spawn: (events) => spawnServer(command, events),
+    createLog: (settings) => settings ? log = createStderrLogger(settings.logFormat, settings.logLevel) : log,
+    refusesPort,
+    reusePort: Deno.build.os === "linux",
+    onListening: (port) => closeSocket = openControlSocket(port, () => supervisor.status(), log),
+  });
+  const unlisten = [
+    ...Object.keys(SIGNALS).map((signal) =>
+      onSignal(signal as StopSignal, () => supervisor.stop(signal as StopSignal))
+    ),
+    ...Deno.build.os === "windows" ? [] : [onSignal("SIGHUP", () => supervisor.reload())],
+  ];
+  try {
+    return await supervisor.finished;
+  } finally {
+    closeSocket();
+    unlisten.forEach((remove) => remove());
+  }
+}
+
+function onSignal(signal: Deno.Signal, listener: () => void): () => void {
+  Deno.addSignalListener(signal, listener);
+  return () => Deno.removeSignalListener(signal, listener);
+}
+
+// A socket that does not share its port finds others, even one that does: another tensorlet's.
+function refusesPort({ hostname, port }: Settings): boolean {
+  if (port === 0) return false;
+  try {
+    Deno.listen({ hostname, port }).close();
+    return false;
+  } catch (error) {
+    // Anything else the child meets as well, and says so.
+    if (!(error instanceof Deno.errors.AddrInUse)) return false;
+    console.error(`error: Cannot listen on ${formatAddress({ hostname, port })}: the port is taken`);
+    return true;
+  }
+}
+
+/** Starts a server's process. */
+export function spawnServer(command: readonly string[], events: ProcessEvents): ServerProcess {
+  let child: ChildProcess;
+  try {
+    child = spawn(Deno.execPath(), [...command], {
+      stdio: ["inherit", "inherit", "inherit", "ipc"],
+      env: { ...Deno.env.toObject(), [SUPERVISED]: "1" },
+    });
+  } catch (error) {
+    queueMicrotask(() => events.onExit({ code: null, signal: null, error: String(error) }));
+    return { pid: 0, send: () => {}, kill: () => {} };
+  }
+  let ended = false;
+  const end = (exit: Parameters<ProcessEvents["onExit"]>[0]) => {
+    if (ended) return;
+    ended = true;
+    events.onExit(exit);
+  };
+  child.on("exit", (code, signal) => end({ code, signal }));
+  child.on("error", (error) => {
+    // Of a process that runs it is a message that did not arrive; its exit is about to be told.
+    if (child.pid === undefined) end({ code: null, signal: null, error: String(error) });
+  });
+  child.on("message", (message) => events.onMessage(message as FromChild));
+  return {
+    pid: child.pid ?? 0,
+    send: (message: ToChild) => void (child.connected && child.send(message, () => {})),
+    kill: () => void child.kill("SIGKILL"),
+  };
+}

@@ -1,0 +1,127 @@
+// The server's end of its line to the supervisor: says how it is, and does what it is told.
+import process from "node:process";
+import {
+  type FromChild,
+  type Settings,
+  SIGNALS,
+  type Start,
+  statusOf,
+  type StopSignal,
+  SUPERVISED,
+  type SupervisedServer,
+  type ToChild,
+  type Verdicts,
+} from "./control.ts";
+import { fingerprintsOf } from "./fingerprint.ts";
+
+const BUSY_MS = 100;
+
+/** The line of a process to its supervisor. */
+export interface SupervisorLink {
+  /** Waits until it may listen. */
+  start(settings: Settings, functionsDir: string): Promise<Start>;
+  /** The files of a function have changed. */
+  changed(name: string): void;
+  /** Reports of the server and obeys, until it has ended; resolves to what it was ended for. */
+  follow(server: SupervisedServer, functionsDir: string, version: string): Promise<"retired" | "stopped">;
+}
+
+/** The line to the supervisor, in a process that one has started. */
+export function supervisorLink(): SupervisorLink | undefined {
+  const isSupervised = Deno.env.get(SUPERVISED) !== undefined && process.connected;
+  Deno.env.delete(SUPERVISED); // not for what functions start
+  return isSupervised ? new Link() : undefined;
+}
+
+class Link implements SupervisorLink {
+  readonly #started = Promise.withResolvers<Start>();
+  #server: SupervisedServer | undefined;
+  #version = "";
+  #isRetired = false;
+
+  constructor() {
+    process.on("message", (message) => this.#onMessage(message as ToChild));
+    // The supervisor is gone: nobody would replace this process, and the next supervisor wants its port.
+    process.on("disconnect", () => {
+      if (this.#server) this.#server.shutdown();
+      else Deno.exit(1);
+    });
+    // A terminal signals the whole group, and some people signal whoever listens: the supervisor decides.
+    for (const signal of Object.keys(SIGNALS) as StopSignal[]) {
+      Deno.addSignalListener(signal, () => this.#send({ type: "signal", signal }));
+    }
+    if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => {});
+  }
+
+  async start(settings: Settings, functionsDir: string): Promise<Start> {
+    this.#send({ type: "hello", settings });
+    const start = await this.#started.promise;
+    return { ...start, verdicts: await this.#valid(start.verdicts, functionsDir) };
+  }
+
+  changed(name: string): void {
+    this.#send({ type: "changed", function: name });
+  }
+
+  async follow(server: SupervisedServer, functionsDir: string, version: string): Promise<"retired" | "stopped"> {
+    this.#server = server;
+    this.#version = version;
+    this.#send({ type: "listening", port: server.addresses.grpc.port });
+    fingerprintsOf(functionsDir).then((fingerprints) => this.#send({ type: "files", fingerprints }));
+    server.ready.then(() => this.#send({ type: "ready" }));
+    server.unfit?.then(({ function: name }) => this.#send({ type: "unfit", function: name }));
+    const reporting = setInterval(() => this.#reportBusy(server), BUSY_MS);
+    await server.finished;
+    clearInterval(reporting);
+    return this.#isRetired ? "retired" : "stopped";
+  }
+
+  // A verdict is about files; where they are other ones by now, it is none.
+  async #valid(verdicts: Verdicts, functionsDir: string): Promise<Verdicts> {
+    if (Object.keys(verdicts).length === 0) return verdicts;
+    const fingerprints = await fingerprintsOf(functionsDir);
+    const valid = Object.entries(verdicts).filter(([name, { fingerprint }]) => {
+      const isSame = fingerprint === undefined || fingerprint === fingerprints[name];
+      if (!isSame) this.changed(name);
+      return isSame;
+    });
+    return Object.fromEntries(valid);
+  }
+
+  #reported = "";
+
+  #reportBusy(server: SupervisedServer): void {
+    let functions = server.busy?.() ?? [];
+    if (functions.length > 0 && server.status) {
+      // What runs in a process of its own cannot end this one.
+      const elsewhere = new Set(
+        server.status().filter(({ isolation }) => isolation === "process").map(({ name }) => name),
+      );
+      functions = functions.filter((name) => !elsewhere.has(name));
+    }
+    const text = functions.join(" ");
+    if (text !== this.#reported) this.#send({ type: "busy", functions });
+    this.#reported = text;
+  }
+
+  #onMessage(message: ToChild): void {
+    switch (message.type) {
+      case "start":
+        return this.#started.resolve(message);
+      case "retire":
+        this.#isRetired = true;
+        return void this.#server?.shutdown({ graceMs: message.drainMs });
+      case "shutdown":
+        if (message.now !== undefined) Deno.exit(SIGNALS[message.now]);
+        return void this.#server?.shutdown();
+      case "reload":
+        return void this.#server?.reload?.();
+      case "status":
+        if (this.#server) this.#send({ type: "status", status: statusOf(this.#server, this.#version) });
+    }
+  }
+
+  #send(message: FromChild): void {
+    if (process.connected) process.send!(message, () => {});
+  }
+}
