@@ -43,8 +43,9 @@ class Link implements SupervisorLink {
     process.on("message", (message) => this.#onMessage(message as ToChild));
     // The supervisor is gone: nobody would replace this process, and the next supervisor wants its port.
     process.on("disconnect", () => {
-      if (this.#server) this.#server.shutdown();
-      else Deno.exit(1);
+      if (!this.#server) Deno.exit(1);
+      // Again would mean at once.
+      if (this.#server.state === "starting" || this.#server.state === "ready") this.#server.shutdown();
     });
     // A terminal signals the whole group, and some people signal whoever listens: the supervisor decides.
     for (const signal of Object.keys(SIGNALS) as StopSignal[]) {

@@ -235,6 +235,7 @@ export class Supervisor {
   }
 
   #replaceServing(): void {
+    clearTimeout(this.#stable);
     if (this.#stopping || this.#fresh || this.#launching !== undefined) return;
     this.#scheduleLaunch();
     if (!this.#options.reusePort) this.#retireServing(); // it has to free the port first
