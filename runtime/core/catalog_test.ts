@@ -1,9 +1,10 @@
 import { assert, assertEquals } from "tensorlet/assert";
 import { assertFails, SILENT } from "../../test/harness/calls.ts";
-import { findEntry, unimplemented } from "./catalog.ts";
+import { findEntry, splitVersion, unimplemented } from "./catalog.ts";
 import { nearest } from "./nearest.ts";
 import { defineModel, resolveModel } from "./define.ts";
 import { Registry } from "./registry.ts";
+import { inlinePool } from "../workers/inline.ts";
 
 const answers = defineModel({ predict: () => [] });
 const talks = defineModel({ chat: async function* () {} });
@@ -12,7 +13,8 @@ function catalogOf(...names: readonly string[]): Registry {
   const registry = new Registry(SILENT);
   for (const full of names) {
     const [name, version] = full.split("@");
-    registry.add(resolveModel(name!.startsWith("bot") ? talks : answers, name!, version));
+    const model = resolveModel(name!.startsWith("bot") ? talks : answers, name!, version);
+    registry.add(inlinePool(model, { log: SILENT }));
   }
   return registry;
 }
@@ -90,6 +92,37 @@ Deno.test("findEntry() cuts what it repeats to 100 characters", async () => {
     findEntry(catalogOf("digits"), `digits@${"1".repeat(1_000_000)}`, "predict", "model_id");
   });
   assert(error.message.length < 200);
+});
+
+Deno.test("findEntry() takes the version that a split of the traffic gives, unless one is named", () => {
+  const catalog = catalogOf("m@1", "m@2");
+  catalog.setWeights("m", { "1": 1 });
+  const found = (requested: string) => findEntry(catalog, requested, "predict", "model_id").version;
+  assertEquals([found("m"), found(""), found("m@2")], ["1", "1", "2"]);
+});
+
+Deno.test("findEntry() takes a version that can answer when none is named and the split gives one that cannot", () => {
+  const registry = catalogOf("m@1");
+  registry.add(inlinePool(resolveModel(talks, "m", "2"), { log: SILENT }));
+  registry.setWeights("m", { "2": 1 });
+  assertEquals(findEntry(registry, "", "predict", "model_id").version, "1");
+});
+
+Deno.test("findEntry() says that a function whose file cannot be read cannot be called", async () => {
+  const registry = catalogOf("a");
+  registry.addFailed("broken", "1");
+  await assertFails("unavailable", 'Function "broken" cannot be loaded; the server\'s log says why', () => {
+    findEntry(registry, "broken", "predict", "model_id");
+  });
+  assertEquals(findEntry(registry, "", "predict", "model_id").name, "a");
+});
+
+Deno.test("splitVersion() splits at the last @ that has a name before it", () => {
+  assertEquals(splitVersion("m@1"), ["m", "1"]);
+  assertEquals(splitVersion("m"), ["m", undefined]);
+  assertEquals(splitVersion("m@"), ["m", ""]);
+  assertEquals(splitVersion("@1"), ["@1", undefined]);
+  assertEquals(splitVersion("a@b@1"), ["a@b", "1"]);
 });
 
 Deno.test("findEntry() says which handler a function lacks", async () => {

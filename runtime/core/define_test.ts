@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "tensorlet/assert";
-import { type AnyModel, checkName, defineModel, isModel, resolveModel } from "./define.ts";
+import { type AnyModel, checkName, defineModel, describeModel, isModel, resolveModel } from "./define.ts";
 
 type Options = Parameters<typeof defineModel>[0];
 const predict = () => [];
@@ -64,8 +64,8 @@ Deno.test("resolveModel() fills in the defaults", () => {
   const model = resolveModel(define({ chat }), "bot");
   assertEquals([model.name, model.version, model.maxBatch], ["bot", "1", 32]);
   assertEquals([model.input, model.output, model.params], [undefined, undefined, undefined]);
-  const { idleMs, maxTurns, maxCharacters, init } = model.session;
-  assertEquals([idleMs, maxTurns, maxCharacters, init()], [60_000, 100, 100_000, undefined]);
+  assertEquals(model.session, { idleMs: 60_000, maxTurns: 100, maxCharacters: 100_000 });
+  assertEquals([model.initSession(), model.hasClose], [undefined, false]);
 });
 
 Deno.test("resolveModel() prefers what the definition says over what its file does", () => {
@@ -89,6 +89,34 @@ Deno.test("resolveModel() names tensors and keeps the handlers", () => {
   assertEquals(model.input?.map(({ name }) => name), ["b", "a"]);
   assertEquals(model.output?.map(({ name }) => name), ["0"]);
   assertEquals([model.singleInput, model.singleOutput, model.maxBatch], [false, true, 4]);
-  assertEquals([model.session.init(), model.session.idleMs], [5, 0]);
+  assertEquals([model.initSession(), model.session], [5, { idleMs: 0, maxTurns: 1, maxCharacters: 2 }]);
   assertStrictEquals(model.handlers.batch, options.batch);
+});
+
+Deno.test("describeModel() gives all that callers may know, and what a worker's message can carry", () => {
+  const model = resolveModel(
+    define({
+      description: "Talks",
+      version: "2",
+      input: { a: { dtype: "int8", shape: [-1] } },
+      output: { dtype: "string" },
+      params: { top: { type: "integer", default: 1, min: 0 } },
+      batching: { maxSize: 4 },
+      batch: predict,
+      session: { init: () => 5, idleMs: 9 },
+      chat,
+      close: predict,
+    }) as AnyModel,
+    "model",
+  );
+  const description = describeModel(model);
+  assertEquals(structuredClone(description), description);
+  const { handlers: _handlers, initSession: _init, singleInput: _in, singleOutput: _out, ...known } = model;
+  assertEquals(description, known);
+  assertEquals([description.kinds, description.maxBatch, description.hasClose], [
+    ["predict", "stream", "batch", "chat"],
+    4,
+    true,
+  ]);
+  assertEquals(description.session.idleMs, 9);
 });

@@ -19,13 +19,14 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue
   const sessions = new Sessions({
     store: new MemorySessionStore(),
     maxSessions: 1,
+    pin: () => ({ version: "1", revision: 1, release() {} }),
     boundsOf: () => model.session,
     onEnd: () => Promise.resolve(),
     log,
   });
   const invoke = chain(executorOf(definition), {
     log,
-    find: () => ({ ...model, state: "ready" }),
+    find: () => ({ ...model, state: "ready", revision: 1 }),
     sessions,
     interceptors,
     maxInFlight,

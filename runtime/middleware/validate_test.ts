@@ -25,7 +25,7 @@ const model = defineModel({
 
 function checked(definition: AnyModel): { readonly invoke: Invoke; readonly calls: Call[] } {
   const calls: Call[] = [];
-  const entry: CatalogEntry = { ...resolveModel(definition, "model"), state: "ready" };
+  const entry: CatalogEntry = { ...resolveModel(definition, "model"), state: "ready", revision: 1 };
   const execute = executorOf(definition);
   const next: Invoke = (call) => (calls.push(call), execute(call));
   return { invoke: validate(() => entry)(next), calls };

@@ -5,7 +5,7 @@ import { defineModel, resolveModel } from "../core/define.ts";
 import { callBase, invokePredict, metadataParams, onlyRequest, type RpcContext } from "./adapter.ts";
 
 const model = defineModel({ params: { topK: { type: "integer" } }, predict: () => [] });
-const entry: CatalogEntry = { ...resolveModel(model, "m", "3"), state: "ready" };
+const entry: CatalogEntry = { ...resolveModel(model, "m", "3"), state: "ready", revision: 1 };
 
 Deno.test("metadataParams() reads the keys that begin with param-", () => {
   const metadata = new Headers({ "param-a": "1", "param-topk": "2", "Param-B": "3", "params": "4", "xparam-c": "5" });
@@ -24,8 +24,8 @@ Deno.test("callBase() names the function that was found, and takes max_tokens 0 
     decodedAt: () => 0,
     maxMessageBytes: 1,
   };
-  const { id, model, version, deadline, maxTokens } = callBase(rpc, entry, {});
-  assertEquals([id, model, version, deadline, maxTokens], ["r", "m", "3", 5, undefined]);
+  const { id, model, version, revision, deadline, maxTokens } = callBase(rpc, entry, {});
+  assertEquals([id, model, version, revision, deadline, maxTokens], ["r", "m", "3", 1, 5, undefined]);
   assertEquals(callBase(rpc, entry, {}, 4_294_967_295).maxTokens, 4_294_967_295);
 });
 

@@ -7,7 +7,8 @@ import { type AnyTensor, tensor } from "../../core/tensor.ts";
 import { checkOutputName, inputOf, outputOf, readParams } from "./request.ts";
 
 function entryOf(options: { input?: IoSpec; output?: IoSpec; params?: ParamSpecs } = {}): CatalogEntry {
-  return { ...resolveModel(defineModel({ ...options, predict: (() => []) as never }), "model"), state: "ready" };
+  const model = resolveModel(defineModel({ ...options, predict: (() => []) as never }), "model");
+  return { ...model, state: "ready", revision: 1 };
 }
 
 const shaped = (shape: readonly number[]) => entryOf({ input: { dtype: "float32", shape } });
