@@ -1,246 +1,363 @@
-import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "tensorlet/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "tensorlet/assert";
 import { assertFails, collect, predictCall, recordLog, SILENT } from "../../test/harness/calls.ts";
-import { FakeClock } from "../../test/harness/clock.ts";
-import type { LoadContext } from "./context.ts";
+import { settled } from "../../test/harness/clock.ts";
+import { inlinePool } from "../workers/inline.ts";
+import type { PredictCall } from "./call.ts";
+import type { CatalogEntry } from "./catalog.ts";
 import { type AnyModel, defineModel, resolveModel } from "./define.ts";
-import { type RegistrationOptions, Registry } from "./registry.ts";
+import type { Deployment } from "./deployment.ts";
+import { Registry } from "./registry.ts";
 import { tensor } from "./tensor.ts";
 
 const EMPTY = defineModel({ predict: () => [] });
 
-function registryOf(models: Record<string, AnyModel>, options: RegistrationOptions = {}, log = SILENT): Registry {
-  const registry = new Registry(log);
-  for (const [name, model] of Object.entries(models)) registry.add(resolveModel(model, name), options);
+interface PoolOptions {
+  readonly name?: string;
+  readonly version?: string;
+  readonly warm?: boolean;
+}
+
+function deploymentOf(model: AnyModel, { name = "a", version = "1", warm = false }: PoolOptions = {}): Deployment {
+  return inlinePool(resolveModel(model, name, version), { log: SILENT, warm });
+}
+
+function registryOf(models: Record<string, AnyModel>): Registry {
+  const registry = new Registry(SILENT);
+  for (const [name, model] of Object.entries(models)) registry.add(deploymentOf(model, { name }));
   return registry;
 }
 
-async function predict(registry: Registry, model: string, signal?: AbortSignal): Promise<unknown> {
-  const [reply] = await collect(registry.invoke(predictCall({ model, ...signal && { signal } })));
+async function predict(registry: Registry, call: Partial<PredictCall> = {}): Promise<unknown> {
+  const [reply] = await collect(registry.invoke(predictCall({ model: "a", ...call })));
   return reply?.type === "tensors" ? reply.output["0"]?.data[0] : undefined;
 }
 
-// A model that answers how often it was loaded.
-function counting(load: (times: number) => Promise<void> = () => Promise.resolve()) {
-  let times = 0;
+/** A function that answers with its label, once its gate is open where it has one, and tells when it is unloaded. */
+function labelled(label: string, unloaded: string[] = [], gate: Promise<void> = Promise.resolve()): AnyModel {
   return defineModel({
-    async load() {
-      await load(++times);
-      return times;
+    unload: () => void unloaded.push(label),
+    async predict() {
+      await gate;
+      return [tensor("string", [label])];
     },
-    predict: (_, ctx) => tensor("int32", [ctx.model]),
   });
 }
 
 Deno.test("Registry.list() goes by name, the newest version first", () => {
   const registry = new Registry(SILENT);
   for (const [name, version] of [["b", "1"], ["a", "9"], ["a", "10"], ["a", "2"]] as const) {
-    registry.add(resolveModel(EMPTY, name, version));
+    registry.add(deploymentOf(EMPTY, { name, version }));
   }
   assertEquals([...registry.list()].map(({ name, version }) => `${name}@${version}`), ["a@10", "a@9", "a@2", "b@1"]);
-  assertEquals(registry.get("a")?.version, "10");
+  assertEquals([registry.get("a")?.version, registry.route("a")?.version], ["10", "10"]);
   assertEquals(registry.get("a", "2")?.version, "2");
-  assertEquals([registry.get("a", "3"), registry.get("c")], [undefined, undefined]);
+  assertEquals([registry.get("a", "3"), registry.get("c"), registry.route("c")], [undefined, undefined, undefined]);
 });
 
 Deno.test("Registry.add() refuses a name and version that is taken", () => {
   const registry = registryOf({ a: EMPTY });
-  assertThrows(() => registry.add(resolveModel(EMPTY, "a")), RangeError, 'function "a" version "1": there is one');
+  assertThrows(() => registry.add(deploymentOf(EMPTY)), RangeError, 'function "a" version "1": there is one already');
+  registry.add(deploymentOf(EMPTY, { version: "2" }));
 });
 
-Deno.test("Registry.addFailed() lets callers know of a function that cannot be read", async () => {
+Deno.test("Registry.addFailed() lets callers know of a function that cannot be read, until it can", async () => {
   const registry = new Registry(SILENT);
-  registry.addFailed("broken", "1");
-  assertEquals(registry.get("broken")?.state, "failed");
-  await assertFails("unavailable", 'Function "broken" cannot be loaded', () => predict(registry, "broken"));
-  await assertFails("not_found", 'no model "broken"', () => registry.modelOf("broken", undefined));
+  registry.addFailed("a", "1");
+  const entry = registry.get("a")!;
+  assertEquals([entry.state, entry.kinds, registry.isWarm(entry), registry.statusOf("a", "1")], [
+    "failed",
+    [],
+    false,
+    undefined,
+  ]);
+  await assertFails("unavailable", 'Function "a" cannot be loaded', () => predict(registry));
+  await assertFails("unavailable", 'Function "a" cannot', () => registry.sessionBoundsOf({ model: "a", version: "1" }));
+  await registry.loadWarm();
+  registry.deploy(deploymentOf(labelled("mended")));
+  assertEquals([registry.get("a")?.state, await predict(registry)], ["registered", "mended"]);
 });
 
-Deno.test("Registry.modelOf() gives the definition, or says that there is none", async () => {
+Deno.test("Registry.invoke() and entryOf() say that there is no such function or version", async () => {
   const registry = registryOf({ a: EMPTY });
-  assertEquals(registry.modelOf("a", undefined).name, "a");
-  await assertFails("not_found", 'There is no model "b"', () => registry.modelOf("b", undefined));
-  await assertFails("not_found", 'There is no model "b"', () => registry.invoke(predictCall({ model: "b" })));
-});
-
-Deno.test("Registry.invoke() loads once for concurrent first calls", async () => {
-  const gate = Promise.withResolvers<void>();
-  const registry = registryOf({ a: counting(() => gate.promise) });
-  assertEquals(registry.get("a")?.state, "registered");
-  const calls = [predict(registry, "a"), predict(registry, "a")];
-  assertEquals(registry.get("a")?.state, "loading");
-  gate.resolve();
-  assertEquals(await Promise.all([...calls, predict(registry, "a")]), [1, 1, 1]);
-  assertEquals(registry.get("a")?.state, "ready");
-  assertEquals(await predict(registry, "a"), 1);
-});
-
-Deno.test("Registry.invoke() does not make a cancelled call wait for the load, which goes on", async () => {
-  const gate = Promise.withResolvers<void>();
-  const registry = registryOf({ a: counting(() => gate.promise) });
-  const controller = new AbortController();
-  const cancelled = predict(registry, "a", controller.signal);
-  const patient = predict(registry, "a");
-  controller.abort();
-  await assertFails("cancelled", "", () => cancelled);
-  gate.resolve();
-  assertEquals(await patient, 1);
-});
-
-Deno.test("Registry.invoke() answers unavailable when the load fails, and tries again later", async () => {
-  using clock = new FakeClock();
-  const { log, records } = recordLog();
-  const failing = counting((times) => times < 3 ? Promise.reject(new Error("no weights")) : Promise.resolve());
-  const registry = registryOf({ a: failing }, {}, log);
-  const error = await assertFails("unavailable", 'Function "a" cannot be loaded', () => predict(registry, "a"));
-  assertEquals([error.details, `${error.cause}`], [{ retryAfterMs: 1000 }, "Error: no weights"]);
-  assertEquals(registry.get("a")?.state, "failed");
-  const [record] = records.filter(({ level }) => level === "error");
-  assertEquals([record?.fields.model, record?.fields.retryMs], ["a", 1000]);
-  assertStrictEquals((record?.fields.cause as Error).message, "no weights");
-
-  await clock.advance(400);
-  const early = await assertFails("unavailable", "cannot be loaded", () => predict(registry, "a"));
-  assertEquals(early.details, { retryAfterMs: 600 });
-  await clock.advance(600);
-  const again = await assertFails("unavailable", "cannot be loaded", () => predict(registry, "a"));
-  assertEquals(again.details, { retryAfterMs: 2000 }); // it did try: the pause doubles
-  await clock.advance(2000);
-  assertEquals(await predict(registry, "a"), 3);
-  assertEquals(registry.get("a")?.state, "ready");
-});
-
-Deno.test("Registry.invoke() never pauses longer than a minute between loads", async () => {
-  using clock = new FakeClock();
-  const registry = registryOf({ a: counting(() => Promise.reject(new Error("no"))) });
-  for (let i = 0; i < 10; i++) {
-    await predict(registry, "a").catch(() => {});
-    await clock.advance(60_000);
+  assertEquals(registry.entryOf({ model: "a", version: undefined }).name, "a");
+  assertEquals(registry.sessionBoundsOf({ model: "a", version: "1" }).maxTurns, 100);
+  for (const call of [{ model: "b", version: undefined }, { model: "a", version: "2" }]) {
+    const text = `There is no model "${call.model}"`;
+    await assertFails("not_found", text, () => registry.entryOf(call));
+    await assertFails("not_found", text, () => registry.sessionBoundsOf(call));
+    await assertFails("not_found", text, () => registry.pin(call));
+    await assertFails("not_found", text, () => registry.invoke(predictCall(call)));
   }
-  const error = await assertFails("unavailable", "", () => predict(registry, "a"));
-  assertEquals(error.details, { retryAfterMs: 60_000 });
-});
-
-Deno.test("Registry.invoke() uses what was given instead of running load", async () => {
-  const registry = registryOf({ a: counting() }, { loaded: { value: 42 } });
-  assertEquals(await predict(registry, "a"), 42);
-});
-
-Deno.test("Registry gives load its name, a signal, a log and its assets", async () => {
-  const { log, records } = recordLog();
-  let context: LoadContext | undefined;
-  const model = defineModel({
-    load(ctx) {
-      context = ctx;
-      ctx.log.info("Loading");
-    },
-    predict: () => [],
-  });
-  const registry = registryOf({ a: model }, { base: new URL("file:///functions/a/mod.ts") }, log);
-  await predict(registry, "a");
-  assertEquals(context?.name, "a");
-  assertEquals(context?.asset("w/weights.bin").href, "file:///functions/a/w/weights.bin");
-  assertEquals(records[0], { level: "info", message: "Loading", fields: { model: "a" } });
-  assert(!context?.signal.aborted);
-  await registry.unloadAll();
-  assert(context?.signal.aborted);
-});
-
-Deno.test("Registry says when a function without a file asks for an asset", async () => {
-  const { log, records } = recordLog();
-  const model = defineModel({ load: (ctx) => ctx.asset("x"), predict: () => [] });
-  await assertRejects(() => predict(registryOf({ a: model }, {}, log), "a"));
-  assertEquals(`${records[0]?.fields.cause}`, "TypeError: Cannot resolve an asset: the function has no file");
 });
 
 Deno.test("Registry.loadWarm() loads the warm functions only, and survives one that fails", async () => {
   const registry = new Registry(SILENT);
-  registry.add(resolveModel(counting(), "cold"));
-  registry.add(resolveModel(counting(), "warm"), { warm: true });
-  registry.add(resolveModel(counting(() => Promise.reject(new Error("no"))), "sick"), { warm: true });
+  const sick = defineModel({ load: () => Promise.reject(new Error("no")), predict: () => [] });
+  registry.add(deploymentOf(EMPTY, { name: "cold" }));
+  registry.add(deploymentOf(EMPTY, { name: "warm", warm: true }));
+  registry.add(deploymentOf(sick, { name: "sick", warm: true }));
   await registry.loadWarm();
   const states = Object.fromEntries([...registry.list()].map(({ name, state }) => [name, state]));
   assertEquals(states, { cold: "registered", sick: "failed", warm: "ready" });
   assertEquals([...registry.list()].map((entry) => registry.isWarm(entry)), [false, true, true]);
-  await registry.unloadAll();
+  await registry.closeAll();
 });
 
-Deno.test("Registry.loadWarm() tries a warm function that failed again by itself: health keeps calls away", async () => {
-  using clock = new FakeClock();
-  const registry = new Registry(SILENT);
-  const flaky = counting((times) => times < 3 ? Promise.reject(new Error("not yet")) : Promise.resolve());
-  registry.add(resolveModel(flaky, "flaky"), { warm: true });
-  await registry.loadWarm();
-  await clock.advance(1000);
-  assertEquals(registry.get("flaky")?.state, "failed");
-  await clock.advance(2000);
-  assertEquals([registry.get("flaky")?.state, clock.armed], ["ready", 0]);
-});
-
-Deno.test("Registry.onChange() tells of every state until it is taken back", async () => {
-  const registry = registryOf({ a: counting() });
+Deno.test("Registry.onChange() tells of every state and every change of the list until it is taken back", async () => {
+  const registry = registryOf({ a: EMPTY });
   const seen: string[] = [];
-  const takeBack = registry.onChange(() => seen.push(registry.get("a")!.state));
-  await predict(registry, "a");
-  takeBack();
-  await registry.unloadAll();
-  assertEquals(seen, ["loading", "ready"]);
-});
-
-Deno.test("Registry.endSession() runs the function's close with a copy of the session", async () => {
-  const closed: unknown[] = [];
-  const talker = defineModel({
-    chat: async function* () {},
-    close: (session, reason) => void closed.push(session, reason),
+  const takeBack = registry.onChange(() => {
+    seen.push([...registry.list()].map(({ version, state }) => `${version} ${state}`).join());
   });
-  const registry = registryOf({ talker, mute: EMPTY });
-  const snapshot = { id: "s", turn: 1, history: [], state: { n: 1 } };
-  await registry.endSession("talker", "1", snapshot, "evicted");
-  assertEquals(closed, [snapshot, "evicted"]);
-  await registry.endSession("mute", undefined, snapshot, "idle");
-  await registry.endSession("gone", undefined, snapshot, "idle");
+  await predict(registry);
+  registry.deploy(deploymentOf(EMPTY, { version: "2" }));
+  registry.remove("a", "2");
+  takeBack();
+  await registry.closeAll();
+  assertEquals(seen, ["1 loading", "1 ready", "2 registered,1 ready", "1 ready"]);
 });
 
-// Functions that say what is unloaded.
-function unloading(order: string[], name: string): AnyModel {
-  return defineModel({ load: () => name, unload: (model) => void order.push(model), predict: () => [] });
+Deno.test("Registry.statusOf() and busy() tell what runs", async () => {
+  const gate = Promise.withResolvers<void>();
+  const registry = registryOf({ a: labelled("a", [], gate.promise), b: EMPTY });
+  registry.addFailed("c", "1");
+  assertEquals([registry.statusOf("a", "1"), registry.busy()], [
+    { instances: 0, maxInstances: 1, busy: 0, queued: 0 },
+    [],
+  ]);
+  const call = predict(registry);
+  await settled();
+  assertEquals([registry.statusOf("a", "1"), registry.busy()], [
+    { instances: 1, maxInstances: 1, busy: 1, queued: 0 },
+    ["a"],
+  ]);
+  gate.resolve();
+  await call;
+  assertEquals([registry.busy(), registry.statusOf("a", "2"), registry.statusOf("x", "1")], [[], undefined, undefined]);
+});
+
+Deno.test("Registry.endSession() runs the close of the load that served the session, with a copy of it", async () => {
+  const closed: unknown[] = [];
+  const talker = (label: string) =>
+    defineModel({
+      chat: async function* () {},
+      close: (session, reason) => void closed.push([label, session, reason]),
+    });
+  const registry = registryOf({ a: talker("old"), mute: EMPTY });
+  const pin = registry.pin({ model: "a", version: undefined });
+  registry.deploy(deploymentOf(talker("new")));
+  const snapshot = { id: "s", turn: 1, history: [], state: { n: 1 } };
+  await registry.endSession(pin.revision, snapshot, "evicted");
+  assertEquals(closed, [["old", snapshot, "evicted"]]);
+  assert((closed[0] as unknown[])[1] !== snapshot);
+  await registry.endSession(registry.get("mute")!.revision, snapshot, "idle");
+  await registry.endSession(99, snapshot, "idle");
+  assertEquals(closed.length, 1);
+});
+
+Deno.test("Registry.deploy() replaces a version: calls in progress finish, new ones get the new load", async () => {
+  const gate = Promise.withResolvers<void>();
+  const unloaded: string[] = [];
+  const registry = registryOf({ a: labelled("old", unloaded, gate.promise) });
+  const before = registry.get("a")!;
+  const calls = [predict(registry), predict(registry, { revision: before.revision })];
+  await settled();
+  registry.deploy(deploymentOf(labelled("new", unloaded)));
+  const after = registry.get("a")!;
+  assert(after.revision > before.revision);
+  assertEquals([...registry.list()].length, 1);
+  assertEquals(await predict(registry), "new");
+  assertEquals([registry.get("a")?.state, unloaded], ["ready", []]);
+  gate.resolve();
+  assertEquals(await Promise.all(calls), ["old", "old"]);
+  await settled();
+  assertEquals([unloaded, registry.get("a")?.state, before.state], [["old"], "ready", "unloaded"]);
+});
+
+Deno.test("Registry.invoke() gives a call that was routed to a load that closes now to its successor", async () => {
+  const gate = Promise.withResolvers<void>();
+  const registry = registryOf({ a: labelled("old", [], gate.promise) });
+  const { revision } = registry.get("a")!;
+  const call = predict(registry);
+  await settled();
+  registry.deploy(deploymentOf(labelled("new")));
+  assertEquals(await predict(registry, { revision }), "new");
+  assertEquals(registry.entryOf({ model: "a", version: "1", revision }).revision, revision + 1);
+  gate.resolve();
+  await call;
+  await settled();
+  assertEquals(await predict(registry, { revision }), "new"); // forgotten by now
+});
+
+Deno.test("Registry.pin() keeps a replaced load for its session until it is released", async () => {
+  const unloaded: string[] = [];
+  const registry = registryOf({ a: labelled("old", unloaded) });
+  const call = { model: "a", version: undefined };
+  const pins = [registry.pin(call), registry.pin(call)];
+  const { version, revision } = pins[0]!;
+  assertEquals([version, revision], ["1", registry.get("a")!.revision]);
+  await predict(registry);
+  registry.deploy(deploymentOf(labelled("new", unloaded)));
+  assertEquals([await predict(registry, { revision }), await predict(registry)], ["old", "new"]);
+  const late = registry.pin({ ...call, revision });
+  assertEquals(late.revision, revision);
+  pins[0]!.release();
+  pins[0]!.release(); // counts once
+  pins[1]!.release();
+  await settled();
+  assertEquals([unloaded, await predict(registry, { revision })], [[], "old"]);
+  late.release();
+  await settled();
+  assertEquals([unloaded, await predict(registry, { revision })], [["old"], "new"]);
+});
+
+Deno.test("Registry.pin() that is released keeps the load that answers now", async () => {
+  const unloaded: string[] = [];
+  const registry = registryOf({ a: labelled("now", unloaded) });
+  await predict(registry);
+  registry.pin({ model: "a", version: undefined }).release();
+  await settled();
+  assertEquals([await predict(registry), unloaded], ["now", []]);
+});
+
+Deno.test("Registry.onCrowded() tells of the oldest replaced load when more than four of a version have sessions", () => {
+  const registry = registryOf({ a: EMPTY, b: EMPTY });
+  const crowded: number[] = [];
+  registry.onCrowded = (revision) => crowded.push(revision);
+  const pinned = [];
+  for (let i = 0; i < 6; i++) {
+    registry.pin({ model: "b", version: "1" });
+    registry.deploy(deploymentOf(EMPTY, { name: "b" })); // counts for itself
+    crowded.length = 0;
+    pinned.push(registry.pin({ model: "a", version: "1" }));
+    registry.deploy(deploymentOf(EMPTY));
+    assertEquals(crowded, pinned.slice(0, -4).map(({ revision }) => revision));
+  }
+  for (const pin of pinned.slice(1)) pin.release();
+  crowded.length = 0;
+  registry.deploy(deploymentOf(EMPTY));
+  assertEquals(crowded, []);
+});
+
+Deno.test("Registry.remove() takes a version out: calls in progress and sessions of it finish", async () => {
+  const gate = Promise.withResolvers<void>();
+  const unloaded: string[] = [];
+  const registry = new Registry(SILENT);
+  registry.add(deploymentOf(labelled("first", unloaded)));
+  registry.add(deploymentOf(labelled("second", unloaded, gate.promise), { version: "2" }));
+  const pin = registry.pin({ model: "a", version: undefined });
+  const call = predict(registry);
+  await settled();
+  registry.remove("a", "2");
+  registry.remove("a", "2");
+  registry.remove("x", "1");
+  assertEquals([...registry.list()].map(({ version }) => version), ["1"]);
+  assertEquals(await predict(registry), "first");
+  await assertFails("not_found", 'no model "a"', () => predict(registry, { version: "2" }));
+  const turn = predict(registry, { version: pin.version, revision: pin.revision });
+  gate.resolve();
+  assertEquals([await call, await turn, unloaded], ["second", "second", []]);
+  pin.release();
+  await settled();
+  assertEquals(unloaded, ["second"]);
+});
+
+/** Math.random() gives these, one after the other, until it is disposed. */
+function drawing(...numbers: number[]): Disposable {
+  const { random } = Math;
+  Math.random = () => numbers.shift()!;
+  return { [Symbol.dispose]: () => Math.random = random };
 }
 
-Deno.test("Registry.unloadAll() unloads what is loaded, the last registered first", async () => {
-  const order: string[] = [];
+Deno.test("Registry.setWeights() splits by weight, among the versions that there are", () => {
+  const registry = new Registry(SILENT);
+  for (const version of ["1", "2", "3"]) registry.add(deploymentOf(EMPTY, { version }));
+  registry.add(deploymentOf(EMPTY, { name: "b" }));
+  const routed = (...numbers: number[]) => {
+    using _numbers = drawing(...numbers);
+    return numbers.slice().map(() => registry.route("a")?.version).join();
+  };
+  registry.setWeights("a", { "1": 3, "2": 1, "7": 96, "toString": 5 });
+  assertEquals(routed(0, 0.24, 0.25, 0.9999), "2,2,1,1"); // the newest is drawn first; 3 has no weight
+  assertEquals(registry.get("a")?.version, "3"); // the split is for calls only
+  assertEquals(registry.route("b")?.version, "1");
+  registry.setWeights("a", { "1": 0.5, "2": 0, "3": 0.5 });
+  assertEquals(routed(0, 0.5, 0.9999), "3,1,1");
+  registry.remove("a", "1");
+  assertEquals(routed(0, 0.9999), "3,3");
+  registry.setWeights("a", { "2": 0, "9": 1 });
+  assertEquals(routed(0, 0.9999), "3,3"); // none that is there has a weight
+  registry.setWeights("a", { "2": 1 });
+  assertEquals(routed(0.5), "2");
+  registry.setWeights("a", undefined);
+  assertEquals(registry.route("a")?.version, "3");
+});
+
+Deno.test("Registry.closeAll() unloads what is loaded, the last registered first, replaced loads too", async () => {
+  const unloaded: string[] = [];
   const names = ["b", "c", "a", "d"];
-  const registry = registryOf(Object.fromEntries(names.map((name) => [name, unloading(order, name)])));
-  for (const name of ["a", "b", "c"]) await predict(registry, name);
-  await registry.unloadAll();
-  assertEquals(order, ["a", "c", "b"]);
+  const registry = registryOf(Object.fromEntries(names.map((name) => [name, labelled(name, unloaded)])));
+  for (const model of ["a", "b", "c"]) await predict(registry, { model });
+  registry.pin({ model: "b", version: "1" });
+  registry.deploy(deploymentOf(labelled("new b", unloaded), { name: "b" }));
+  await predict(registry, { model: "b" });
+  await registry.closeAll();
+  assertEquals(unloaded, ["new b", "a", "c", "b"]);
   assertEquals([registry.get("a")?.state, registry.get("d")?.state], ["unloaded", "registered"]);
 });
 
-Deno.test("Registry.unloadAll() goes on when an unload fails, and logs it", async () => {
+Deno.test("Registry.closeAll() goes on when one cannot be closed, and logs it", async () => {
   const { log, records } = recordLog();
-  const order: string[] = [];
-  const sick = defineModel({ unload: () => Promise.reject(new Error("stuck")), predict: () => [] });
-  const registry = registryOf({ a: unloading(order, "a"), sick }, {}, log);
-  for (const name of ["a", "sick"]) await predict(registry, name);
-  await registry.unloadAll();
-  assertEquals(order, ["a"]);
-  assertEquals(records.filter(({ level }) => level === "error").map(({ message }) => message), [
-    "Cannot unload the function",
+  const unloaded: string[] = [];
+  const registry = new Registry(log);
+  registry.add(deploymentOf(labelled("a", unloaded)));
+  const cause = new Error("stuck");
+  registry.add({ ...fake(resolveModel(EMPTY, "sick")), close: () => Promise.reject(cause) });
+  await predict(registry);
+  await registry.closeAll();
+  assertEquals(unloaded, ["a"]);
+  assertEquals(records, [
+    { level: "error", message: "Cannot unload the function", fields: { model: "sick", version: "1", cause } },
   ]);
 });
 
-Deno.test("Registry.unloadAll() waits for a load in progress, unloads it, and lets nothing load after", async () => {
+function fake(description: Deployment["description"]): Deployment {
+  return {
+    description,
+    state: "ready",
+    status: { instances: 1, maxInstances: 1, busy: 0, queued: 0 },
+    warm: false,
+    invoke: async function* () {},
+    start: () => Promise.resolve(),
+    endSession: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    onChange: () => {},
+  };
+}
+
+Deno.test("Registry.closeAll() refuses calls and sessions from then on, and waits for a replaced load that closes", async () => {
   const gate = Promise.withResolvers<void>();
-  const unloaded: number[] = [];
-  const model = defineModel({
-    load: () => gate.promise.then(() => 7),
-    unload: (loaded) => void unloaded.push(loaded),
-    predict: () => [],
-  });
-  const registry = registryOf({ a: model });
-  const call = predict(registry, "a");
-  const ending = registry.unloadAll();
+  const unloaded: string[] = [];
+  const registry = registryOf({ a: labelled("old", unloaded, gate.promise) });
+  const call = predict(registry);
+  await settled();
+  registry.deploy(deploymentOf(labelled("new", unloaded)));
+  let isClosed = false;
+  const closing = registry.closeAll().then(() => isClosed = true);
+  await assertFails("unavailable", "The server is shutting down", () => predict(registry));
+  await assertFails("unavailable", "The server is shutting down", () => registry.pin({ model: "a", version: "1" }));
+  await settled();
+  assertEquals([isClosed, unloaded], [false, []]);
   gate.resolve();
-  await Promise.all([call, ending]);
-  assertEquals(unloaded, [7]);
-  await assertFails("unavailable", "The server is shutting down", () => predict(registry, "a"));
+  await Promise.all([call, closing]);
+  assertEquals(unloaded, ["old"]);
+});
+
+Deno.test("Registry keeps an entry's state up to date, and tells apart what replaced it", async () => {
+  const registry = registryOf({ a: EMPTY });
+  const entry: CatalogEntry = registry.get("a")!;
+  assertEquals(entry.state, "registered");
+  await predict(registry);
+  assertStrictEquals(registry.get("a"), entry);
+  assertEquals(entry.state, "ready");
 });
