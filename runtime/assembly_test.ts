@@ -1,19 +1,24 @@
 import { assertEquals } from "tensorlet/assert";
-import { assertFails, chatCall, collect, predictCall, SILENT } from "../test/harness/calls.ts";
-import { settled } from "../test/harness/clock.ts";
+import { assertFails, chatCall, collect, predictCall, SILENT, textsOf } from "../test/harness/calls.ts";
+import { FakeClock, settled } from "../test/harness/clock.ts";
 import { assemble, type Assembly, DEFAULT_LIMITS } from "./assembly.ts";
 import { type AnyModel, defineModel, resolveModel } from "./core/define.ts";
-import { type RegistrationOptions, Registry } from "./core/registry.ts";
+import { Registry } from "./core/registry.ts";
 import type { ProtocolAdapter, ServingStatus } from "./protocols/adapter.ts";
+import { inlinePool } from "./workers/inline.ts";
 
 const EMPTY = defineModel({ predict: () => [] });
 const protocol: ProtocolAdapter = () => ({
   rpc: [{ name: "a.Service", methods: [], file: { name: "", bytes: new Uint8Array(0), symbols: [] } }],
 });
 
-function assembled(models: Record<string, [AnyModel, RegistrationOptions?]>) {
+function poolOf(model: AnyModel, name: string, warm = false) {
+  return inlinePool(resolveModel(model, name), { log: SILENT, warm });
+}
+
+function assembled(models: Record<string, [AnyModel, { readonly warm: boolean }?]>) {
   const registry = new Registry(SILENT);
-  for (const [name, [model, options]] of Object.entries(models)) registry.add(resolveModel(model, name), options);
+  for (const [name, [model, options]] of Object.entries(models)) registry.add(poolOf(model, name, options?.warm));
   const assembly = assemble({ ...DEFAULT_LIMITS, registry, adapters: [protocol], interceptors: [], log: SILENT });
   return { registry, assembly };
 }
@@ -136,4 +141,60 @@ Deno.test("assemble().close() ends sessions before it unloads their functions", 
   await collect(assembly.invoke(chatCall("x", { model: "talker" })));
   await assembly.close();
   assertEquals(steps, ["close shutdown", "unload"]);
+});
+
+Deno.test("assemble() keeps sessions on the load on which they began, and ends the idle ones of the oldest", async () => {
+  using _clock = new FakeClock();
+  const ended: string[] = [];
+  const unloaded: string[] = [];
+  const talker = (label: string) =>
+    defineModel({
+      session: { init: () => label },
+      unload: () => void unloaded.push(label),
+      async *chat(_, ctx) {
+        yield `${label} ${ctx.session.state}`;
+      },
+      close: (session, reason) => void ended.push(`${label} ${session.id} ${reason}`),
+    });
+  const { registry, assembly } = assembled({ talker: [talker("r0")] });
+  const say = async (sessionId: string) =>
+    textsOf(await collect(assembly.invoke(chatCall("x", { model: "talker", sessionId }))));
+  for (let i = 1; i <= 5; i++) {
+    assertEquals(await say(`s${i}`), [`r${i - 1} r${i - 1}.`]);
+    registry.deploy(poolOf(talker(`r${i}`), "talker"));
+    await settled();
+    assertEquals(ended, i < 5 ? [] : ["r0 s1 replaced"]);
+  }
+  assertEquals(unloaded, ["r0"]);
+  assertEquals(await say("s2"), ["r1 r1."]);
+  assertEquals(await say("s1"), ["r5 r5."]); // a new session
+  await assembly.close();
+  assertEquals(ended.toSorted(), [
+    "r0 s1 replaced",
+    "r1 s2 shutdown",
+    "r2 s3 shutdown",
+    "r3 s4 shutdown",
+    "r4 s5 shutdown",
+    "r5 s1 shutdown",
+  ]);
+  assertEquals(unloaded.toSorted(), ["r0", "r1", "r2", "r3", "r4", "r5"]);
+});
+
+Deno.test("assemble() lets a session end on the load that served it when its idle time is over after a deploy", async () => {
+  using clock = new FakeClock();
+  const steps: string[] = [];
+  const talker = (label: string) =>
+    defineModel({
+      session: { init: () => 0, idleMs: 1000 },
+      unload: () => void steps.push(`${label} unload`),
+      async *chat() {},
+      close: (_, reason) => void steps.push(`${label} ${reason}`),
+    });
+  const { registry, assembly } = assembled({ talker: [talker("old")] });
+  await collect(assembly.invoke(chatCall("x", { model: "talker" })));
+  registry.deploy(poolOf(talker("new"), "talker"));
+  await clock.advance(1000);
+  await settled();
+  assertEquals(steps, ["old idle", "old unload"]);
+  await assembly.close();
 });
