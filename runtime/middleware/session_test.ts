@@ -1,13 +1,35 @@
 import { assertEquals } from "tensorlet/assert";
-import { assertFails, chatCall, collect, predictCall, recordLog, textsOf } from "../../test/harness/calls.ts";
+import {
+  assertFails,
+  chatCall,
+  collect,
+  executorOf,
+  predictCall,
+  recordLog,
+  textsOf,
+} from "../../test/harness/calls.ts";
 import { FakeClock, settled } from "../../test/harness/clock.ts";
 import type { ChatCall, ChatMessage, Invoke, Reply, SessionSnapshot } from "../core/call.ts";
+import { defineModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
+import type { Pin } from "../core/registry.ts";
 import { abortable } from "../core/signal.ts";
 import { type EndedSession, sessionKey, Sessions, trimHistory } from "./session.ts";
 import { MemorySessionStore } from "./session_store.ts";
 
-const BOUNDS = { init: () => 0, idleMs: 1000, maxTurns: 10, maxCharacters: 1000 };
+const BOUNDS = { idleMs: 1000, maxTurns: 10, maxCharacters: 1000 };
+
+// The loads of a function, and how many sessions keep each.
+class Pins {
+  version = "1";
+  revision = 1;
+  readonly held: Record<number, number> = {};
+
+  pin({ version = this.version, revision = this.revision }: ChatCall): Pin {
+    this.held[revision] = (this.held[revision] ?? 0) + 1;
+    return { version, revision, release: () => this.held[revision]!-- };
+  }
+}
 
 // A function that counts its turns and repeats what it hears. "wait" lets it wait, "fail" fails at once,
 // "break" fails after its first piece, "quiet" says nothing.
@@ -22,10 +44,13 @@ function conversation(
   const store = new MemorySessionStore();
   const ended: EndedSession[] = [];
   const seen: (SessionSnapshot | undefined)[] = [];
+  const answered: string[] = [];
   const gates: (() => void)[] = [];
+  const pins = new Pins();
   const sessions = new Sessions({
     store,
     maxSessions: options.maxSessions ?? 10,
+    pin: (call) => pins.pin(call),
     boundsOf: () => ({ ...BOUNDS, ...options.bounds }),
     onEnd: (session) => (ended.push(session), options.close?.() ?? Promise.resolve()),
     log,
@@ -33,6 +58,7 @@ function conversation(
   async function* chat(call: ChatCall): AsyncGenerator<Reply, void, undefined> {
     const { content } = call.message;
     seen.push(call.session);
+    answered.push(`${call.version} r${call.revision}`);
     if (content === "fail") throw new ModelError("aborted", "failed");
     if (content !== "quiet") yield { type: "delta", index: 0, text: `re: ${content}` };
     if (content === "break") throw new ModelError("aborted", "broke");
@@ -42,8 +68,8 @@ function conversation(
   const invoke = sessions.interceptor((call) => chat(call as ChatCall));
   const say = (content: string, sessionId = "s", call: Partial<ChatCall> = {}) =>
     collect(invoke(chatCall(content, { ...call, sessionId }))).then(textsOf);
-  const stored = (sessionId = "s") => store.load(sessionKey("model", sessionId));
-  return { sessions, invoke, say, stored, ended, seen, records, openGate: () => gates.shift()!() };
+  const stored = (sessionId = "s", model = "model") => store.load(sessionKey(model, sessionId));
+  return { sessions, invoke, say, stored, ended, seen, answered, pins, records, openGate: () => gates.shift()!() };
 }
 
 const contents = (history: readonly ChatMessage[] = []) => history.map(({ content }) => content);
@@ -70,7 +96,11 @@ Deno.test("Sessions keeps sessions apart, by id and by function", async () => {
   for (const id of ["a", "b", "__proto__", ""]) await say("x", id);
   await say("x", "a", { model: "other" });
   assertEquals(seen, [undefined, undefined, undefined, undefined, undefined]);
-  assertEquals([sessions.size, sessions.has("model", "__proto__"), sessions.has("model", "c")], [5, true, false]);
+  assertEquals([sessions.size, sessions.has("model", undefined, "__proto__"), sessions.has("model", undefined, "c")], [
+    5,
+    true,
+    false,
+  ]);
 });
 
 Deno.test("Sessions lets calls of other kinds through", async () => {
@@ -132,9 +162,32 @@ Deno.test("Sessions keeps what an interrupted turn said, marked so, and not its 
 
 Deno.test("Sessions begins with a fresh state after a first turn that was interrupted", async () => {
   using _clock = new FakeClock();
-  const { say, stored } = conversation({ bounds: { init: () => 7 } });
+  const { say, stored, seen } = conversation();
   await assertFails("aborted", "broke", () => say("break"));
-  assertEquals([(await stored())?.state, contents((await stored())?.history)], [7, ["break", "re: break"]]);
+  const after = await stored();
+  assertEquals([after?.turn, after?.state, contents(after?.history)], [1, undefined, ["break", "re: break"]]);
+  await say("a");
+  assertEquals([seen[1]?.turn, seen[1]?.state, (await stored())?.state], [1, undefined, 1]);
+});
+
+Deno.test("Sessions lets init make a fresh state after a first turn that was interrupted", async () => {
+  using _clock = new FakeClock();
+  const { sessions, stored } = conversation();
+  let made = 0;
+  const definition = defineModel({
+    session: { init: () => ({ number: ++made, turns: 0 }) },
+    async *chat(message, ctx) {
+      ctx.session.state.turns++;
+      yield `${ctx.session.state.number}.${ctx.session.state.turns}`;
+      if (message.content === "break") throw new ModelError("aborted", "broke");
+    },
+  });
+  const invoke = sessions.interceptor(executorOf(definition));
+  const say = async (content: string) => textsOf(await collect(invoke(chatCall(content, { sessionId: "s" }))));
+  await assertFails("aborted", "broke", () => say("break"));
+  assertEquals(await say("a"), ["2.1."]);
+  await assertFails("aborted", "broke", () => say("break"));
+  assertEquals([await say("b"), (await stored())?.turn], [["2.2."], 4]);
 });
 
 Deno.test("Sessions keeps nothing of a first turn that fails before it says anything", async () => {
@@ -207,9 +260,9 @@ Deno.test("Sessions does not end a session while a turn of it runs", async () =>
 Deno.test("Sessions does not end a session that open streams hold", async () => {
   using clock = new FakeClock();
   const { say, ended, sessions } = conversation();
-  const first = sessions.hold("model", "s");
+  const first = sessions.hold("model", undefined, "s");
   await say("a");
-  const second = sessions.hold("model", "s");
+  const second = sessions.hold("model", undefined, "s");
   await clock.advance(5000);
   first();
   first(); // counts once
@@ -223,7 +276,7 @@ Deno.test("Sessions does not end a session that open streams hold", async () => 
 Deno.test("Sessions holds nothing when nothing was said on a stream", async () => {
   using clock = new FakeClock();
   const { sessions } = conversation();
-  sessions.hold("model", "s")();
+  sessions.hold("model", undefined, "s")();
   assertEquals([sessions.size, clock.armed], [0, 0]);
   await clock.advance(5000);
 });
@@ -232,7 +285,7 @@ Deno.test("Sessions ends the least recently used idle session when there are too
   using _clock = new FakeClock();
   const { say, ended, sessions } = conversation({ maxSessions: 3 });
   for (const id of ["a", "b", "c", "a"]) await say("x", id);
-  const release = sessions.hold("model", "b");
+  const release = sessions.hold("model", undefined, "b");
   await say("x", "d");
   await settled();
   assertEquals(endings(ended), ["c evicted"]);
@@ -246,7 +299,7 @@ Deno.test("Sessions refuses a new session when there are too many and none is id
   using _clock = new FakeClock();
   const { say, openGate, ended, sessions } = conversation({ maxSessions: 2 });
   await say("x", "held");
-  const release = sessions.hold("model", "held");
+  const release = sessions.hold("model", undefined, "held");
   const turn = say("wait", "busy");
   await settled();
   const error = await assertFails("resource_exhausted", "2 are in use (option maxSessions) and none is idle", () => {
@@ -307,4 +360,97 @@ Deno.test("Sessions lets a turn go that is aborted while it waits for the one be
   assertEquals([seen.length, contents(seen[1]?.history)], [2, ["wait", "re: wait"]]);
   await clock.advance(1000);
   assertEquals(endings(ended), ["s idle"]);
+});
+
+Deno.test("Sessions keeps a session on the load on which it began, whatever its turns were routed to", async () => {
+  using clock = new FakeClock();
+  const { say, answered, ended, pins } = conversation();
+  await say("a", "s", { revision: 1 });
+  pins.revision = 2;
+  pins.version = "2";
+  await say("b", "s", { revision: 2 });
+  await say("c", "s");
+  await say("d", "t", { revision: 2 });
+  assertEquals(answered, ["1 r1", "1 r1", "1 r1", "2 r2"]);
+  assertEquals(pins.held, { 1: 1, 2: 1 });
+  await clock.advance(1000);
+  assertEquals(ended.map(({ revision, snapshot }) => [snapshot.id, revision]), [["s", 1], ["t", 2]]);
+  assertEquals(pins.held, { 1: 0, 2: 0 });
+  await say("e", "s");
+  assertEquals(answered.at(-1), "2 r2");
+});
+
+Deno.test("Sessions begins a session beside a live one of the same id when a turn names another version", async () => {
+  using clock = new FakeClock();
+  const { say, answered, seen, sessions, stored, ended } = conversation();
+  await say("a", "s");
+  await say("b", "s", { version: "2", revision: 2 });
+  await say("c", "s"); // names none: the first one's
+  await say("d", "s", { version: "2", revision: 2 });
+  await say("e", "s", { version: "1" });
+  assertEquals(answered, ["1 r1", "2 r2", "1 r1", "2 r2", "1 r1"]);
+  assertEquals(seen.map((session) => session?.turn), [undefined, undefined, 1, 1, 2]);
+  assertEquals([sessions.size, (await stored())?.turn, (await stored("s", "model@2"))?.turn], [2, 3, 2]);
+  assertEquals(["1", "2", "3", undefined].map((version) => sessions.has("model", version, "s")), [
+    true,
+    true,
+    false,
+    true,
+  ]);
+  const release = sessions.hold("model", "2", "s");
+  await clock.advance(1000);
+  assertEquals(ended.map(({ model, revision }) => [model, revision]), [["model", 1]]);
+  release();
+  await clock.advance(1000);
+  assertEquals(ended.map(({ model, revision }) => [model, revision]), [["model", 1], ["model", 2]]);
+});
+
+Deno.test("Sessions keeps the version that a session began with when it was named then and is not any more", async () => {
+  using _clock = new FakeClock();
+  const { say, answered, sessions } = conversation();
+  await say("a", "s", { version: "2", revision: 2 });
+  await say("b", "s");
+  assertEquals([answered, sessions.size], [["2 r2", "2 r2"], 1]);
+});
+
+Deno.test("Sessions releases the load of a first turn that fails before it says anything", async () => {
+  using _clock = new FakeClock();
+  const { say, pins } = conversation();
+  await assertFails("aborted", "failed", () => say("fail"));
+  assertEquals(pins.held, { 1: 0 });
+  await assertFails("aborted", "broke", () => say("break")); // it said something: the session stays
+  assertEquals(pins.held, { 1: 1 });
+});
+
+Deno.test("Sessions releases the load only after the function's close, and when that fails too", async () => {
+  using clock = new FakeClock();
+  const closing = Promise.withResolvers<void>();
+  const { say, pins } = conversation({ close: () => closing.promise });
+  await say("a");
+  await clock.advance(1000);
+  assertEquals(pins.held, { 1: 1 });
+  closing.reject(new Error("stuck"));
+  await settled();
+  assertEquals(pins.held, { 1: 0 });
+});
+
+Deno.test("Sessions.endIdle() ends the sessions of one load that nobody uses", async () => {
+  using _clock = new FakeClock();
+  const { say, sessions, ended, pins, openGate } = conversation();
+  for (const id of ["idle", "held", "other"]) await say("x", id, { revision: id === "other" ? 2 : 1 });
+  const release = sessions.hold("model", undefined, "held");
+  const turn = say("wait", "busy", { revision: 1 });
+  await settled();
+  sessions.endIdle(1, "replaced");
+  await settled();
+  assertEquals([endings(ended), sessions.size, pins.held], [["idle replaced"], 3, { 1: 2, 2: 1 }]);
+  openGate();
+  await turn;
+  release();
+  sessions.endIdle(1, "replaced");
+  await settled();
+  assertEquals([endings(ended).toSorted(), pins.held], [
+    ["busy replaced", "held replaced", "idle replaced"],
+    { 1: 0, 2: 1 },
+  ]);
 });
