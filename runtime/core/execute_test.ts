@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertStrictEquals } from "tensorlet/assert";
+import { assert, assertEquals, assertFalse, assertStrictEquals } from "tensorlet/assert";
 import {
   assertFails,
   batchCall,
@@ -7,15 +7,18 @@ import {
   collect,
   executorOf,
   floats,
+  NEVER,
   predictCall,
   recordLog,
+  SILENT,
   streamCall,
   textsOf,
 } from "../../test/harness/calls.ts";
 import { settled } from "../../test/harness/clock.ts";
-import type { Reply } from "./call.ts";
-import { type AnyModel, defineModel } from "./define.ts";
+import type { Call, Reply } from "./call.ts";
+import { type AnyModel, defineModel, resolveModel } from "./define.ts";
 import { ModelError } from "./error.ts";
+import { runCall } from "./execute.ts";
 import { type AnyTensor, tensor } from "./tensor.ts";
 
 const FLOAT = { dtype: "float32" } as const;
@@ -254,160 +257,127 @@ Deno.test("createExecutor() aborts an item with its own signal and with the call
   assertEquals(aborts, ["a", "b"]);
 });
 
-const streamOf = (stream: (ctx: { emit(chunk: unknown): Promise<void>; signal: AbortSignal }) => unknown) =>
-  defineModel({ stream: (_: unknown, ctx: never) => stream(ctx) as never });
-
-Deno.test("createExecutor() streams tokens, tensors and tokens marked final, by index", async () => {
-  const model = streamOf(async function* (ctx) {
-    yield "a";
-    await ctx.emit("b");
-    yield tensor("int8", [3]);
-    yield { token: "d", final: false };
-    yield { token: "e", final: true };
-    yield "never";
-  });
-  const replies = await run(model, streamCall());
-  assertEquals(replies.map((reply) => "index" in reply ? reply.index : -1), [0, 1, 2, 3, 4]);
-  assertEquals(textsOf(replies), ["a", "b", "d", "e."]);
-  assertEquals(valuesOf(replies)[2], [3]);
-});
-
-Deno.test("createExecutor() stops a generator at max_tokens and runs its finally", async () => {
-  let made = 0;
-  let cleaned = false;
-  const model = streamOf(async function* () {
+// Handlers of each kind that go on until their gate opens, whatever becomes of their call.
+function stubborn(gate: Promise<void>) {
+  const wait = () => gate;
+  const items = () => gate.then(() => [tensor("int8", [1])]);
+  async function* slowFinally() {
     try {
-      for (;;) yield `${made++}`;
+      for (;;) yield "a";
     } finally {
-      cleaned = true;
+      await gate;
     }
-  });
-  assertEquals(textsOf(await run(model, streamCall({ maxTokens: 3 }))), ["0", "1", "2."]);
-  await settled();
-  assertEquals([made, cleaned], [3, true]);
-});
-
-Deno.test("createExecutor() runs a generator's finally after a final token, or when the reader leaves", async () => {
-  for (const final of [true, false]) {
-    let cleaned = false;
-    const model = streamOf(async function* () {
-      try {
-        for (;;) yield { token: "a", final };
-      } finally {
-        cleaned = true;
-      }
-    });
-    for await (const reply of executorOf(model)(streamCall())) if (reply.type === "delta" && !reply.final) break;
-    await settled();
-    assert(cleaned);
   }
-});
-
-Deno.test("createExecutor() aborts the signal of a handler that emits when the reader has had enough", async () => {
-  let refused: unknown;
-  let signal: AbortSignal | undefined;
-  const model = streamOf(async (ctx) => {
-    signal = ctx.signal;
-    try {
-      for (;;) await ctx.emit("a");
-    } catch (error) {
-      refused = error;
-    }
-  });
-  assertEquals(textsOf(await run(model, streamCall({ maxTokens: 2 }))), ["a", "a."]);
-  await settled();
-  assert(refused instanceof ModelError && refused.code === "cancelled" && signal?.aborted);
-});
-
-Deno.test("createExecutor() joins a character that a handler cuts in two", async () => {
-  const cut = async function* () {
-    yield "\ud83d";
-    yield "\ude00!";
-    yield "\ud83d";
+  async function* deaf() {
+    yield "a";
+    await gate;
+  }
+  const models: Record<string, [AnyModel, (signal: AbortSignal) => Call]> = {
+    "predict": [defineModel({ predict: wait as never }), (signal) => predictCall({ signal })],
+    "predict for a stream": [defineModel({ predict: wait as never }), (signal) => streamCall({ signal })],
+    "predict for a batch": [
+      defineModel({ predict: wait as never }),
+      (signal) => batchCall([batchItem("a"), batchItem("b")], { signal }),
+    ],
+    "batch": [defineModel({ batch: items }), (signal) => batchCall([batchItem("a")], { signal })],
+    "batch for a predict": [defineModel({ batch: items }), (signal) => predictCall({ signal })],
+    "stream with a slow finally": [defineModel({ stream: slowFinally }), (signal) => streamCall({ signal })],
+    "stream in an await": [defineModel({ stream: deaf }), (signal) => streamCall({ signal })],
+    "stream that emits": [defineModel({ stream: wait }), (signal) => streamCall({ signal })],
+    "chat with a slow finally": [defineModel({ chat: slowFinally }), (signal) => chatCall("x", { signal })],
+    "chat in an await": [defineModel({ chat: deaf }), (signal) => chatCall("x", { signal })],
+    "chat that emits": [defineModel({ chat: wait }), (signal) => chatCall("x", { signal })],
   };
-  assertEquals(textsOf(await run(streamOf(cut), streamCall())), ["", "😀!", "", "\ufffd."]);
-  assertEquals(textsOf(await run(defineModel({ chat: cut }), chatCall("x"))), ["", "😀!", "\ufffd."]);
-});
+  return Object.entries(models);
+}
 
-Deno.test("createExecutor() says what is wrong with a chunk", async () => {
-  const give = (chunk: unknown) =>
-    streamOf(async function* () {
-      yield chunk;
-    });
-  await assertFails("internal", "a token is no string", () => run(give({ token: 3, final: true }), streamCall()));
-  await assertFails("internal", "output 0: got number, wanted a tensor", () => run(give(3), streamCall()));
-  for (
-    const [returned, text] of [[["a", "b"], "got an array"], ["ab", "got a string"], [
-      {},
-      "got a value of type object",
-    ]] as const
-  ) {
-    const wrong = defineModel({ stream: (() => returned) as never });
-    await assertFails("internal", `${text}, wanted an async generator`, () => run(wrong, streamCall()));
-  }
-  const model = defineModel({ chat: give(3)["~model"].stream as never });
-  await assertFails("internal", "a chat piece is no string", () => run(model, chatCall("x")));
-});
+function running(model: AnyModel, call: Call) {
+  const started = runCall({ model: resolveModel(model, "model"), loaded: undefined, log: SILENT }, call);
+  const state = { isSettled: false };
+  started.settled.then(() => state.isSettled = true);
+  return { ...started, state };
+}
 
-const talking = (chat: (ctx: { session: { state: unknown }; emit(piece: string): Promise<void> }) => unknown) =>
-  defineModel({ session: { init: () => ({ n: 0 }) }, chat: (_, ctx) => chat(ctx as never) as never });
-
-Deno.test("createExecutor() marks a chat's last piece when the handler ends right after it", async () => {
-  const yields = talking(async function* () {
-    yield "a";
-    yield "b";
-  });
-  const emits = talking(async (ctx) => {
-    await ctx.emit("a");
-    await ctx.emit("b");
-  });
-  for (const model of [yields, emits]) {
-    const replies = await run(model, chatCall("x"));
-    assertEquals(replies.map(({ type }) => type), ["delta", "session", "delta"]);
-    assertEquals(textsOf(replies), ["a", "b."]);
+Deno.test("runCall().settled waits for a handler that ignores the abort of its call", async () => {
+  for (const fails of [false, true]) {
+    const gate = Promise.withResolvers<void>();
+    const states = [];
+    for (const [name, [model, callOf]] of stubborn(gate.promise)) {
+      const opened = Promise.withResolvers<void>();
+      const controller = new AbortController();
+      const { replies, state } = running(model, callOf(controller.signal));
+      const outcome = (async () => {
+        try {
+          for await (const _ of replies) opened.resolve();
+          return "ended";
+        } catch (error) {
+          return (error as ModelError).code;
+        }
+      })();
+      await Promise.race([opened.promise, settled()]);
+      controller.abort();
+      assertEquals(await outcome, "cancelled", name);
+      await settled();
+      assertFalse(state.isSettled, name);
+      states.push(state);
+    }
+    if (fails) gate.reject(new Error("late"));
+    else gate.resolve();
+    await settled();
+    assertEquals(states.map(({ isSettled }) => isSettled), new Array(11).fill(true));
   }
 });
 
-Deno.test("createExecutor() does not hold a chat's piece back while the handler works on", async () => {
+Deno.test("runCall().settled waits for a handler whose reader has left, or has had enough", async () => {
   const gate = Promise.withResolvers<void>();
-  const model = talking(async function* () {
-    yield "a";
-    await gate.promise;
-  });
-  const replies = executorOf(model)(chatCall("x"))[Symbol.asyncIterator]();
-  assertEquals((await replies.next()).value, { type: "delta", index: 0, text: "a", final: false });
+  const states = [];
+  for (const [name, [model, callOf]] of stubborn(gate.promise)) {
+    if (!name.includes("slow finally") && name !== "chat in an await") continue;
+    for (const maxTokens of [1, undefined]) {
+      const { replies, state } = running(model, { ...callOf(NEVER), maxTokens });
+      for await (const _ of replies) if (maxTokens === undefined || name.startsWith("chat")) break;
+      await settled();
+      assertFalse(state.isSettled, name);
+      states.push(state);
+    }
+  }
   gate.resolve();
-  assertEquals((await replies.next()).value, { type: "session", state: { n: 0 } });
-  assertEquals((await replies.next()).done, true);
+  await settled();
+  assertEquals(states.map(({ isSettled }) => isSettled), new Array(6).fill(true));
 });
 
-Deno.test("createExecutor() gives a chat its session and a copy of its state", async () => {
-  const stored = { id: "s", turn: 4, history: [{ role: "user", content: "before" }] as const, state: { n: 1 } };
-  let seen: unknown;
-  const model = talking(async function* (ctx) {
-    seen = structuredClone(ctx.session);
-    (ctx.session.state as { n: number }).n++;
-    yield "a";
-  });
-  const replies = await run(model, chatCall("x", { sessionId: "s", session: stored }));
-  assertEquals(seen, stored);
-  assertEquals(stored.state, { n: 1 });
-  assertEquals(replies.find(({ type }) => type === "session"), { type: "session", state: { n: 2 } });
+Deno.test("runCall().settled resolves with the replies of a handler that ends with them, or fails", async () => {
+  const failing = () => Promise.reject(new ModelError("aborted", "no"));
+  const fails = defineModel({ predict: failing, stream: failing, batch: failing, chat: failing });
+  const input = floats(1);
+  const calls: [AnyModel, Call][] = [
+    [predicts, predictCall({ input })],
+    [batches, batchCall([batchItem("a", input)])],
+    [streams, streamCall({ input })],
+    [streams, streamCall({ input: floats(1, 2, 3), maxTokens: 2 })],
+    [chats, chatCall("x")],
+    [chats, predictCall()], // unimplemented
+    [fails, predictCall()],
+    [fails, streamCall()],
+    [fails, batchCall([])],
+    [fails, chatCall("x")],
+  ];
+  for (const [model, call] of calls) {
+    const { replies, settled } = running(model, call);
+    await collect(replies).catch(() => {});
+    await settled;
+  }
 });
 
-Deno.test("createExecutor() gives no state when a chat fails, or when its state cannot be saved", async () => {
-  const failing = talking(async function* () {
-    yield "a";
-    throw new ModelError("aborted", "broke");
-  });
-  const replies: Reply[] = [];
-  await assertFails("aborted", "broke", async () => {
-    for await (const reply of executorOf(failing)(chatCall("x"))) replies.push(reply);
-  });
-  assertEquals(textsOf(replies), ["a"]);
-  const unsavable = talking(async function* (ctx) {
-    ctx.session.state = () => {};
-    yield "a";
-  });
-  await assertFails("internal", "it is not structured-cloneable", () => run(unsavable, chatCall("x")));
+Deno.test("runCall() begins the work of a thenable once", async () => {
+  let began = 0;
+  const query = {
+    then(resolve: (value: readonly AnyTensor[]) => void) {
+      began++;
+      resolve([tensor("int8", [1]) as AnyTensor]);
+    },
+  };
+  const { replies } = running(defineModel({ predict: () => query as never }), predictCall());
+  await collect(replies);
+  assertEquals(began, 1);
 });
