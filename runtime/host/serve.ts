@@ -105,7 +105,6 @@ async function registerFolder(registry: Registry, dir: string, log: Logger): Pro
   const folder = folderUrl(dir);
   const files = await findFunctions(folder);
   const manifest = await readManifest(folder, files.map(({ name }) => name));
-  if (manifest.ignored.length > 0) log.warn(`functions.json: no effect yet of ${manifest.ignored.join(", ")}`);
   for (const file of files) {
     try {
       const model = await importFunction(file);
