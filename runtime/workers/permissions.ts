@@ -76,7 +76,7 @@ const TEXT_RULES: Readonly<Record<PermissionKind, TextRule>> = {
   import: HOST,
   env: { wanted: 'names of variables, or their beginning and "*"', fits: (text) => /^[^\0,=]+$/.test(text) },
   run: { wanted: "names or paths of programs, without a comma", fits: (text) => /^[^\0,]+$/.test(text) },
-  sys: { wanted: "names", fits: () => true },
+  sys: { wanted: "names", fits: (text) => text !== "" },
 };
 
 function isHost(text: string): boolean {
@@ -252,7 +252,8 @@ function lackOfKind(kind: PermissionKind, target: string | undefined, cwd: strin
   const [one, all] = DEEDS[kind];
   if (target === undefined) return { deed: all, needs: { [kind]: true } };
   const text = isPath(kind, target) ? resolvePath(target, pathToUrl(`${cwd ?? Deno.cwd()}/`, ROOT)) : target;
-  return { deed: `${one} ${JSON.stringify(text)}`, needs: { [kind]: [text] } };
+  // What no list can name, such as a program with a comma, needs all of its kind.
+  return { deed: `${one} ${JSON.stringify(text)}`, needs: { [kind]: TEXT_RULES[kind].fits(text) ? [text] : true } };
 }
 
 /** Where absolute paths begin. */

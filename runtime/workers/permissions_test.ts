@@ -165,6 +165,10 @@ for (
       '"permissions": { "run": ["/cwd/tool"] }',
     ],
     [
+      lacking('Requires net access to "unix:/run/a,b.sock", run again with the --allow-net flag'),
+      'may not use the network address "unix:/run/a,b.sock": to allow it, add "permissions": { "net": true }',
+    ],
+    [
       lacking("Requires write access to <TMP>, run again with the --allow-write flag"),
       'may not write temporary files: to allow it, add "permissions": { "write": ["/tmp"] }',
     ],
