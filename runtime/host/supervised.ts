@@ -14,7 +14,8 @@ import {
 } from "./control.ts";
 import { fingerprintsOf } from "./fingerprint.ts";
 
-const BUSY_MS = 100;
+/** How often is looked at what may have changed. */
+const TICK_MS = 100;
 
 /** The line of a process to its supervisor. */
 export interface SupervisorLink {
@@ -41,12 +42,13 @@ class Link implements SupervisorLink {
 
   constructor() {
     process.on("message", (message) => this.#onMessage(message as ToChild));
-    // The supervisor is gone: nobody would replace this process, and the next supervisor wants its port.
-    process.on("disconnect", () => {
-      if (!this.#server) Deno.exit(1);
-      // Again would mean at once.
-      if (this.#server.state === "starting" || this.#server.state === "ready") this.#server.shutdown();
-    });
+    process.on("disconnect", () => this.#onAbandoned());
+    // Deno says nothing where the line breaks with something unread in it.
+    const supervisor = Deno.ppid;
+    setInterval(() => {
+      if (Deno.ppid !== supervisor) this.#onAbandoned();
+      if (this.#server) this.#reportBusy(this.#server);
+    }, TICK_MS);
     // A terminal signals the whole group, and some people signal whoever listens: the supervisor decides.
     for (const signal of Object.keys(SIGNALS) as StopSignal[]) {
       Deno.addSignalListener(signal, () => this.#send({ type: "signal", signal }));
@@ -71,10 +73,15 @@ class Link implements SupervisorLink {
     fingerprintsOf(functionsDir).then((fingerprints) => this.#send({ type: "files", fingerprints }));
     server.ready.then(() => this.#send({ type: "ready" }));
     server.unfit?.then(({ function: name }) => this.#send({ type: "unfit", function: name }));
-    const reporting = setInterval(() => this.#reportBusy(server), BUSY_MS);
     await server.finished;
-    clearInterval(reporting);
     return this.#isRetired ? "retired" : "stopped";
+  }
+
+  // The supervisor is gone: nobody would replace this process, and the next supervisor wants its port.
+  #onAbandoned(): void {
+    if (!this.#server) Deno.exit(1);
+    // Again would mean at once.
+    if (this.#server.state === "starting" || this.#server.state === "ready") this.#server.shutdown();
   }
 
   // A verdict is about files; where they are other ones by now, it is none.
