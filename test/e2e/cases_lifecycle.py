@@ -28,10 +28,10 @@ class Own(Target):
         super().__init__(type("Args", (), dict(vars(t), address=server.address, pid=None)))
 
 
-def own(functions=FIXTURES, **kw):
+def own(functions=FIXTURES, kind=Server, **kw):
     if not os.environ.get("E2E_DENO"):
         raise Skip("needs E2E_DENO, the deno command")
-    return Server(functions, **kw)
+    return kind(functions, **kw)
 
 
 def gone(server, secs, status=0):

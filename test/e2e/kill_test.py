@@ -154,32 +154,6 @@ def h2load(address, path, body, requests, on_half):
     return answered
 
 
-class Memory:
-    """What stays in the server after a full garbage collection, round by round."""
-
-    def __init__(self, folder):
-        self.log = os.path.join(folder, "memory")
-        open(self.log, "w").close()
-        self.server_options = {"run_args": ["--preload=" + os.path.join(HERE, "testdata", "collect.ts")],
-                               "env": {"DENO_V8_FLAGS": "--expose-gc", "COLLECT_LOG": self.log}}
-        self.rss, self.heap = [], []
-
-    def measure(self, pid, secs=20):
-        """Collects, and returns the figures as text; None where the server gives none in time."""
-        os.kill(pid, signal.SIGUSR2)
-        stop = time.time() + secs
-        while time.time() < stop:
-            with open(self.log) as f:
-                lines = [line for line in f if line.endswith("\n")]
-            if len(lines) > len(self.rss):
-                rss, heap = json.loads(lines[-1])
-                self.rss.append(rss)
-                self.heap.append(heap)
-                return "RSS %d MB, heap %d MB" % (rss, heap)
-            time.sleep(0.02)
-        return None
-
-
 def medians(figures):
     """(after the warm-up, at the end)."""
     return statistics.median(figures[WARM_UP - 5:WARM_UP]), statistics.median(figures[-5:])
@@ -188,11 +162,11 @@ def medians(figures):
 def main(args):
     from helpers import predict_bytes, request_bytes
     from caselib import INF, MOD, frame, tensor
-    from servers import FIXTURES, Server
+    from servers import CollectingServer, FIXTURES
     import numpy as np
 
-    test = Test()
-    with tempfile.TemporaryDirectory() as tmp, Server(FIXTURES, **(memory := Memory(tmp)).server_options) as server:
+    test, memory = Test(), []
+    with tempfile.TemporaryDirectory() as tmp, CollectingServer(FIXTURES) as server:
         calls = []
         for name, path, message in (("unary", INF + "Predict", predict_bytes("affine", tensor(np.arange(100, dtype=np.float32)))),
                                     ("stream", MOD + "StreamPredict", request_bytes("counter", max_tokens=20))):
@@ -222,10 +196,12 @@ def main(args):
                 for v in victims:
                     v.wait()
                 now = server.serving_pid() if server.proc.poll() is None else None
-                measured = memory.measure(pid) if now == pid else None
+                measured = server.collect() if now == pid else None
+                if measured:
+                    memory.append(measured)
                 test.check(measured and answered == args.requests and said == ["in call"] * 2,
                            "round %d, %s: %d of %d answered, %d clients killed in mid-call, %s%s" %
-                           (i + 1, name, answered, args.requests, said.count("in call"), measured or "no memory figures",
+                           (i + 1, name, answered, args.requests, said.count("in call"), "RSS %d MB, heap %d MB" % measured if measured else "no memory figures",
                             "" if now == pid else ", process %s instead of %d" % (now, pid)))
                 if not measured:
                     break
@@ -242,12 +218,12 @@ def main(args):
         for i, r in enumerate(results):
             test.check(r["errors"] == 0 and r["hung"] == 0 and len(r["counts"]) == 4 and min(r["counts"].values()) > 0,
                        "survivor %d: %s, %d wrong%s" % (i + 1, r["counts"], r["errors"], " %s, %d hang" % (r["some"], r["hung"]) if r["errors"] or r["hung"] else ""))
-        rounds = len(memory.rss)
-        if rounds > WARM_UP:
-            early, late = medians(memory.rss)
-            test.check(late <= early * 1.15 + 20, "RSS is level: %d MB after %d rounds, %d MB after %d" % (early, WARM_UP, late, rounds))
-            early, late = medians(memory.heap)
-            test.check(late <= early * 1.1 + 10, "the heap is level: %.1f MB after %d rounds, %.1f MB after %d" % (early, WARM_UP, late, rounds))
+        if len(memory) > WARM_UP:
+            rss, heap = zip(*memory)
+            early, late = medians(rss)
+            test.check(late <= early * 1.15 + 20, "RSS is level: %d MB after %d rounds, %d MB after %d" % (early, WARM_UP, late, len(rss)))
+            early, late = medians(heap)
+            test.check(late <= early * 1.1 + 10, "the heap is level: %.1f MB after %d rounds, %.1f MB after %d" % (early, WARM_UP, late, len(heap)))
         alive = server.proc.poll() is None
         test.check(alive, "the server lives")
         if alive:

@@ -1,11 +1,13 @@
 """Starts and ends Tensorlet servers for the suites, and finds the process that really serves."""
 import glob
+import json
 import os
 import queue
 import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -136,3 +138,27 @@ class Server:
 
     def __exit__(self, *_):
         self.kill()
+
+
+class CollectingServer(Server):
+    """A server that collects all its garbage when it is asked to, so that its memory is what stays."""
+
+    def __init__(self, functions, env=None, **kw):
+        self._figures = tempfile.NamedTemporaryFile("r")
+        preload = "--preload=" + os.path.join(ROOT, "test", "e2e", "testdata", "collect.ts")
+        super().__init__(functions, run_args=[preload], env=dict(env or {}, DENO_V8_FLAGS="--expose-gc", COLLECT_LOG=self._figures.name), **kw)
+
+    def collect(self, secs=20):
+        """(RSS, heap and what it keeps outside) after a collection, in MB; None where the server does not do it in time."""
+        os.kill(self.serving_pid(), signal.SIGUSR2)
+        stop, line = time.time() + secs, ""
+        while time.time() < stop:
+            line += self._figures.readline()
+            if line.endswith("\n"):
+                return tuple(json.loads(line))
+            time.sleep(0.02)
+        return None
+
+    def kill(self):
+        super().kill()
+        self._figures.close()
