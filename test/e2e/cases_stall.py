@@ -45,3 +45,18 @@ def _(t):
         c.pump(10, lambda: all(c._st(sid)["ended"] for sid in sids))
         check(all(c._st(sid)["ended"] for sid in sids), "the deadline does not end the calls")
     stays(t, end, [("grpc-timeout", "1S")])
+
+
+@case("h2.stall-reset", "http2")
+def _(t):
+    """Freed once the client has reset the calls."""
+    def end(c, sids):
+        for sid in sids:
+            c.rst(sid)
+    stays(t, end)
+
+
+@case("h2.stall-close", "http2")
+def _(t):
+    """Freed once the client has closed the connection."""
+    stays(t, lambda c, sids: None)
