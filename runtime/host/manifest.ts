@@ -8,7 +8,7 @@ export type Isolation = "inline" | "worker" | "process";
 
 /** What the host decides of one function. */
 export interface FunctionSettings {
-  /** @default {"worker"} */
+  /** Where it runs. @default {"worker"} */
   readonly isolation: Isolation;
   /** The host named the level itself, so the supervisor may not move the function to `process`. */
   readonly isolationPinned: boolean;
@@ -38,6 +38,7 @@ export interface FunctionSettings {
 
 /** What the host decides, by function. */
 export interface Manifest {
+  /** What it decides of a function; the defaults for one that `functions.json` does not name. */
   readonly settingsOf: (name: string) => FunctionSettings;
 }
 

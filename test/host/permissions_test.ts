@@ -40,17 +40,17 @@ async function createScene(): Promise<Scene> {
   );
   const socket = Deno.listen({ transport: "unix", path: `${dir}/db.sock` });
   const own = [`${dir}/own.txt`, `${dir}/own`];
+  await Deno.writeTextFile(`${dir}/starter.js`, STARTER);
   let runs = 0;
   return {
     dir,
     port: server.addr.port,
     async run(level, code, granted) {
-      if (level === "worker") {
-        return await runInWorker(wrap(code, "postMessage(outcome)"), toWorkerPermissions(granted, own));
-      }
       const entry = `${dir}/entry${runs++}.js`;
-      await Deno.writeTextFile(entry, wrap(code, "console.log(JSON.stringify(outcome))"));
-      return await runInProcess(entry, toFlags(granted, own));
+      await Deno.writeTextFile(entry, wrap(code));
+      if (level === "process") return await runDeno([...toFlags(granted, own), entry]);
+      const permissions = JSON.stringify(toWorkerPermissions(granted, own));
+      return await runDeno(["-A", "--unstable-worker-options", `${dir}/starter.js`, entry, permissions]);
     },
     async [Symbol.asyncDispose]() {
       socket.close();
@@ -60,33 +60,22 @@ async function createScene(): Promise<Scene> {
   };
 }
 
-function wrap(code: string, report: string): string {
+// Starts a worker in a process of its own: what it imports would end up in this project's lock file.
+const STARTER = `const [entry, permissions] = Deno.args;
+const worker = new Worker("file://" + encodeURI(entry), { type: "module", deno: { permissions: JSON.parse(permissions) } });
+worker.onmessage = () => worker.terminate();`;
+
+function wrap(code: string): string {
   return `let outcome;
 try { outcome = { value: await (async () => { ${code} })() } }
 catch ({ name, message }) { outcome = { error: { name, message } } }
-${report};`;
+console.log(JSON.stringify(outcome));
+self.postMessage?.("done");`;
 }
 
-async function runInWorker(module: string, permissions: Deno.PermissionOptionsObject): Promise<Outcome> {
-  const url = `data:application/javascript,${encodeURIComponent(module)}`;
-  const options = { type: "module", deno: { permissions } } as const;
-  const worker = new Worker(url, options);
-  try {
-    return await new Promise((resolve, reject) => {
-      worker.onmessage = ({ data }) => resolve(data);
-      worker.onerror = (event) => {
-        event.preventDefault();
-        reject(event.error ?? new Error(event.message));
-      };
-    });
-  } finally {
-    worker.terminate();
-  }
-}
-
-async function runInProcess(entry: string, flags: readonly string[]): Promise<Outcome> {
-  const args = ["run", "--quiet", "--no-config", "--no-lock", ...flags, entry];
-  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), { args }).output();
+async function runDeno(args: readonly string[]): Promise<Outcome> {
+  const command = new Deno.Command(Deno.execPath(), { args: ["run", "--quiet", "--no-config", "--no-lock", ...args] });
+  const { stdout, stderr } = await command.output();
   const text = new TextDecoder().decode(stdout);
   if (text === "") throw new Error(new TextDecoder().decode(stderr));
   return JSON.parse(text.trim().split("\n").at(-1)!);
