@@ -66,6 +66,7 @@ export class FakeInstance implements Instance {
   readonly endedSessions: string[] = [];
   killed: ModelError | undefined;
   readonly #ended = Promise.withResolvers<ModelError | undefined>();
+  #gone: ModelError | undefined;
 
   get ended(): Promise<ModelError | undefined> {
     return this.#ended.promise;
@@ -77,6 +78,7 @@ export class FakeInstance implements Instance {
   }
 
   run(call: Call): Run {
+    if (this.#gone) throw this.#gone;
     const run = new FakeRun(call, () => this.obeys);
     this.runs.push(run);
     return run;
@@ -112,11 +114,12 @@ export class FakeInstance implements Instance {
   }
 
   #end(failure: ModelError | undefined, why: ModelError): void {
+    this.#gone = why;
+    this.#ended.resolve(failure);
     for (const run of this.runs) {
       run.fail(why);
       run.settle();
     }
-    this.#ended.resolve(failure);
   }
 }
 
