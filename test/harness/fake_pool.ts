@@ -57,8 +57,8 @@ export class FakeInstance implements Instance {
   obeys = true;
   /** Whether its event loop answers a probe. */
   isFree: boolean | Promise<boolean> = true;
-  /** What its close waits for. */
-  unloading: Promise<void> = Promise.resolve();
+  /** What its close does. */
+  unload: () => Promise<void> = () => Promise.resolve();
   /** What the function's close for a session waits for. */
   endingSession: Promise<void> = Promise.resolve();
   readonly runs: FakeRun[] = [];
@@ -96,7 +96,7 @@ export class FakeInstance implements Instance {
   async close(graceMs: number): Promise<void> {
     this.closed.push(graceMs);
     try {
-      await this.unloading;
+      await this.unload();
     } finally {
       this.#end(undefined, new ModelError("unavailable", "It has ended"));
     }
