@@ -66,13 +66,15 @@ export function assemble(options: AssemblyOptions): Assembly {
   const sessions = new Sessions({
     store: options.sessionStore ?? new MemorySessionStore(),
     maxSessions: options.maxSessions,
-    boundsOf: (model, version) => registry.modelOf(model, version).session,
-    onEnd: ({ model, version, snapshot, reason }) => registry.endSession(model, version, snapshot, reason),
+    pin: (call) => registry.pin(call),
+    boundsOf: (call) => registry.sessionBoundsOf(call),
+    onEnd: ({ revision, snapshot, reason }) => registry.endSession(revision, snapshot, reason),
     log,
   });
+  registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
   const invoke = chain(registry.invoke, {
     ...options,
-    find: (call) => registry.entryOf(call.model, call.version),
+    find: (call) => registry.entryOf(call),
     sessions,
   });
   const services: RpcService[] = [];
@@ -88,7 +90,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     drain: () => draining.abort(shuttingDown()),
     async close() {
       await sessions.endAll("shutdown");
-      await registry.unloadAll();
+      await registry.closeAll();
     },
   };
 }

@@ -17,6 +17,7 @@ import type { AnyTensor, NamedTensors } from "./core/tensor.ts";
 import { NO_VALUES } from "./core/values.ts";
 import { sessionKey } from "./middleware/session.ts";
 import { MemorySessionStore } from "./middleware/session_store.ts";
+import { inlinePool } from "./workers/inline.ts";
 import type { ProtocolAdapter } from "./protocols/adapter.ts";
 import { callInMemory } from "./transports/memory.ts";
 
@@ -118,7 +119,7 @@ export async function testModel<
   const log = createLogger((record) => logs.push(record));
   const model = resolveModel(definition, options.name ?? "model");
   const registry = new Registry(log);
-  registry.add(model, { warm: true, ..."model" in options && { loaded: { value: options.model } } });
+  registry.add(inlinePool(model, { ..."model" in options && { loaded: { value: options.model } }, log }));
   const store = new MemorySessionStore();
   const assembly = assemble({ ...DEFAULT_LIMITS, registry, adapters: [], interceptors: [], sessionStore: store, log });
   await registry.loadWarm();
@@ -197,7 +198,7 @@ class Chat implements ChatHarness<Readonly<Record<string, unknown>>, unknown> {
 
   constructor(target: Target, id: string) {
     this.#target = target;
-    this.session = { id, turn: 0, history: [], state: target.model.session.init() };
+    this.session = { id, turn: 0, history: [], state: target.model.initSession() };
   }
 
   async *send(text: string, options?: AnyOptions): AsyncGenerator<string, void, undefined> {
@@ -289,7 +290,9 @@ export async function createTestServer(
 ): Promise<TestServer> {
   const log = options.log ?? createLogger(() => {});
   const registry = new Registry(log);
-  for (const [name, definition] of Object.entries(models)) registry.add(resolveModel(definition, name), { warm: true });
+  for (const [name, definition] of Object.entries(models)) {
+    registry.add(inlinePool(resolveModel(definition, name), { log }));
+  }
   const adapters = options.adapters ?? (await import("./protocols/mod.ts")).PROTOCOLS;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const assembly = assemble({ ...limits, registry, adapters, interceptors: options.interceptors ?? [], log });

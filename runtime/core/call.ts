@@ -15,8 +15,10 @@ export interface CallBase {
   readonly id: string;
   /** The function's name. */
   readonly model: string;
-  /** Undefined = the registry's default. */
+  /** The version that the caller named; undefined = none. */
   readonly version: string | undefined;
+  /** The load of the function that the call was routed to; undefined = the current one. */
+  readonly revision?: number;
   /** Its parameters. */
   readonly params: CallParams;
   /** The caller's bound on a stream's chunks; undefined = the function's own. */

@@ -26,6 +26,8 @@ export interface CatalogEntry {
   readonly maxBatch: number;
   /** Where it is in its life. */
   readonly state: ModelState;
+  /** Which load of it this is; a reload makes a new one. */
+  readonly revision: number;
 }
 
 /** The functions that are served. */
@@ -34,6 +36,8 @@ export interface Catalog {
   list(): Iterable<CatalogEntry>;
   /** Without `version` the default one. */
   get(name: string, version?: string): CatalogEntry | undefined;
+  /** The version that is to answer a call that names none: the default one, or one by weight. */
+  route(name: string): CatalogEntry | undefined;
 }
 
 /**
@@ -58,7 +62,10 @@ export function unimplemented(name: string, kind: CallKind): ModelError {
 function defaultEntry(catalog: Catalog, kind: CallKind, field: string): CatalogEntry {
   const able = [...catalog.list()].filter((entry) => entry.kinds.includes(kind));
   const names = new Set(able.map((entry) => entry.name));
-  if (names.size === 1) return able[0]!; // the newest version comes first
+  if (names.size === 1) {
+    const routed = catalog.route(able[0]!.name);
+    return routed && able.includes(routed) ? routed : able[0]!; // the newest version comes first
+  }
   throw new ModelError(
     "invalid_argument",
     able.length === 0
@@ -67,10 +74,15 @@ function defaultEntry(catalog: Catalog, kind: CallKind, field: string): CatalogE
   );
 }
 
-function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
+/** `name` or `name@version` as its parts. */
+export function splitVersion(requested: string): readonly [name: string, version: string | undefined] {
   const at = requested.lastIndexOf("@");
-  const [name, version] = at > 0 ? [requested.slice(0, at), requested.slice(at + 1)] : [requested, undefined];
-  const entry = catalog.get(name, version);
+  return at > 0 ? [requested.slice(0, at), requested.slice(at + 1)] : [requested, undefined];
+}
+
+function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
+  const [name, version] = splitVersion(requested);
+  const entry = version === undefined ? catalog.route(name) : catalog.get(name, version);
   if (entry) return entry;
   const versions = [...catalog.list()].filter((other) => other.name === name).map((other) => other.version);
   if (version !== undefined && versions.length > 0) {

@@ -236,32 +236,45 @@ export interface Handlers {
   close?(session: Session<unknown>, reason: SessionEnd): unknown;
 }
 
-/** A definition with its defaults filled in; the runtime sees only this. */
-export interface ResolvedModel {
+/** What can be known of a model without running it; structured-cloneable. */
+export interface ModelDescription {
   readonly name: string;
   readonly version: string;
   readonly description: string | undefined;
   /** Undefined = untyped. */
   readonly input: readonly NamedSpec[] | undefined;
   readonly output: readonly NamedSpec[] | undefined;
-  /** One unnamed tensor rather than several by name. */
-  readonly singleInput: boolean;
-  readonly singleOutput: boolean;
   readonly params: ParamSpecs | undefined;
   /** What it can answer, fallbacks included. */
   readonly kinds: readonly CallKind[];
   /** The most items of one batch. */
   readonly maxBatch: number;
-  readonly session: ResolvedSession;
-  readonly handlers: Handlers;
+  readonly session: SessionBounds;
+  /** Whether a session's end is to be told to it. */
+  readonly hasClose: boolean;
 }
 
 /** A conversation's bounds with their defaults filled in. */
-export interface ResolvedSession {
-  readonly init: () => unknown;
+export interface SessionBounds {
   readonly idleMs: number;
   readonly maxTurns: number;
   readonly maxCharacters: number;
+}
+
+/** A definition with its defaults filled in; the runtime sees only this. */
+export interface ResolvedModel extends ModelDescription {
+  /** One unnamed tensor rather than several by name. */
+  readonly singleInput: boolean;
+  readonly singleOutput: boolean;
+  /** The state of a new session. */
+  readonly initSession: () => unknown;
+  readonly handlers: Handlers;
+}
+
+/** What may leave the model's own event loop. */
+export function describeModel(model: ResolvedModel): ModelDescription {
+  const { singleInput: _in, singleOutput: _out, initSession: _init, handlers: _handlers, ...description } = model;
+  return description;
 }
 
 /** Whether `value` is what `defineModel` returns (of any copy of this module). */
@@ -286,11 +299,12 @@ export function resolveModel(definition: AnyModel, name: string, version = "1"):
     kinds: kindsOf(options as Handlers),
     maxBatch: options.batching?.maxSize ?? 32,
     session: {
-      init: session?.init ?? (() => undefined),
       idleMs: session?.idleMs ?? 60_000,
       maxTurns: session?.maxTurns ?? 100,
       maxCharacters: session?.maxCharacters ?? 100_000,
     },
+    hasClose: options.close !== undefined,
+    initSession: session?.init ?? (() => undefined),
     handlers: options as Handlers,
   };
 }

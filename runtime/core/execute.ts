@@ -21,8 +21,58 @@ export interface LoadedModel {
   readonly log: Logger;
 }
 
+/** What `load` gets. */
+export interface LoadOptions {
+  /** The function's file: `asset()` resolves against it. */
+  readonly base?: URL | undefined;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Runs the model's `load`. */
+export async function loadModel(model: ResolvedModel, { base, signal, log }: LoadOptions): Promise<LoadedModel> {
+  const asset = (path: string) => {
+    if (base === undefined) throw new TypeError("Cannot resolve an asset: the function has no file");
+    return new URL(path, base);
+  };
+  return { model, loaded: await model.handlers.load?.({ name: model.name, signal, log, asset }), log };
+}
+
+/** A call that runs. */
+export interface Run {
+  readonly replies: AsyncIterable<Reply, void, undefined>;
+  /** Resolves when the handler has really ended: one that ignores an abort outlives its replies. */
+  readonly settled: Promise<void>;
+}
+
+/** Runs a call in this very event loop, and follows its handler beyond the call's end. */
+export function runCall(target: LoadedModel, call: Call): Run {
+  const settled = Promise.withResolvers<void>();
+  let pending = 1; // the replies
+  const leave = () => {
+    if (--pending === 0) settled.resolve();
+  };
+  const track = (work: PromiseLike<unknown>) => {
+    pending++;
+    work.then(leave, leave);
+  };
+  async function* replies(): AsyncGenerator<Reply, void, undefined> {
+    try {
+      yield* createExecutor({ ...target, track })(call);
+    } finally {
+      leave();
+    }
+  }
+  return { replies: replies(), settled: settled.promise };
+}
+
+interface Tracked extends LoadedModel {
+  /** Follows what a handler returned. */
+  readonly track?: (work: PromiseLike<unknown>) => void;
+}
+
 /** Runs calls in this very event loop. */
-export function createExecutor(target: LoadedModel): Invoke {
+export function createExecutor(target: Tracked): Invoke {
   return (call) => {
     if (!target.model.kinds.includes(call.kind)) throw unimplemented(target.model.name, call.kind);
     switch (call.kind) {
@@ -38,11 +88,11 @@ export function createExecutor(target: LoadedModel): Invoke {
   };
 }
 
-async function* predict(target: LoadedModel, call: PredictCall | StreamCall): AsyncGenerator<Reply, void, undefined> {
+async function* predict(target: Tracked, call: PredictCall | StreamCall): AsyncGenerator<Reply, void, undefined> {
   yield { type: "tensors", index: 0, output: await predictOne(target, call, call), final: true };
 }
 
-async function predictOne(target: LoadedModel, call: Call, item: BatchCallItem): Promise<NamedTensors> {
+async function predictOne(target: Tracked, call: Call, item: BatchCallItem): Promise<NamedTensors> {
   const { handlers } = target.model;
   if (!handlers.predict) {
     const [outcome] = await runBatch(target, call, [item]);
@@ -51,13 +101,17 @@ async function predictOne(target: LoadedModel, call: Call, item: BatchCallItem):
   }
   const log = call.kind === "batch" ? withFields(logOf(target, call.id), { item: item.id }) : logOf(target, call.id);
   const context = createContext({ ...call, params: item.params }, item.signal, target.loaded, log);
-  const returned = await run(item.signal, () => handlers.predict!(handlerInput(target.model, item.input), context));
+  const returned = await run(
+    target,
+    item.signal,
+    () => handlers.predict!(handlerInput(target.model, item.input), context),
+  );
   return complete(target.model, returned);
 }
 
-async function* stream(target: LoadedModel, call: StreamCall): AsyncGenerator<Reply, void, undefined> {
+async function* stream(target: Tracked, call: StreamCall): AsyncGenerator<Reply, void, undefined> {
   using linked = linkSignals(call.signal);
-  const source = new ChunkSource<unknown>(linked.signal);
+  const source = new ChunkSource<unknown>(linked.signal, target.track);
   const emit = (chunk: unknown) => source.emit(chunk);
   const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), emit };
   try {
@@ -90,7 +144,7 @@ function toReply(model: ResolvedModel, chunk: unknown, index: number, maxTokens:
   return { type: "tensors", index, output: complete(model, chunk), final: last } as const;
 }
 
-async function* batch(target: LoadedModel, call: BatchCall): AsyncGenerator<Reply, void, undefined> {
+async function* batch(target: Tracked, call: BatchCall): AsyncGenerator<Reply, void, undefined> {
   using links = new DisposableStack();
   // An item ends with the whole call too: at its deadline, say.
   const items = call.items.map((item) => ({
@@ -106,7 +160,7 @@ async function* batch(target: LoadedModel, call: BatchCall): AsyncGenerator<Repl
   }
 }
 
-async function outcomeOf(target: LoadedModel, call: Call, item: BatchCallItem): Promise<NamedTensors | ModelError> {
+async function outcomeOf(target: Tracked, call: Call, item: BatchCallItem): Promise<NamedTensors | ModelError> {
   try {
     return await predictOne(target, call, item);
   } catch (error) {
@@ -116,7 +170,7 @@ async function outcomeOf(target: LoadedModel, call: Call, item: BatchCallItem): 
 }
 
 async function runBatch(
-  target: LoadedModel,
+  target: Tracked,
   call: Call,
   items: readonly BatchCallItem[],
 ): Promise<readonly (NamedTensors | ModelError)[]> {
@@ -134,7 +188,7 @@ async function runBatch(
     requestId: item.id,
     signal: item.signal,
   }));
-  const returned = await run(linked.signal, () => model.handlers.batch!(requests, context));
+  const returned = await run(target, linked.signal, () => model.handlers.batch!(requests, context));
   if (!Array.isArray(returned) || returned.length !== items.length) {
     const got = Array.isArray(returned) ? `${returned.length}` : typeof returned;
     throw new ModelError(
@@ -145,16 +199,17 @@ async function runBatch(
   return returned.map((value) => value instanceof ModelError ? value : complete(model, value));
 }
 
-async function* chat(target: LoadedModel, call: ChatCall): AsyncGenerator<Reply, void, undefined> {
+async function* chat(target: Tracked, call: ChatCall): AsyncGenerator<Reply, void, undefined> {
   const { handlers } = target.model;
   using linked = linkSignals(call.signal);
-  const source = new ChunkSource<string>(linked.signal);
+  const source = new ChunkSource<string>(linked.signal, target.track);
   const session: Session<unknown> = {
     id: call.sessionId,
     turn: call.session?.turn ?? 0,
     history: call.session?.history.slice() ?? [],
     // A turn that fails leaves no trace in the state, so the handler works on a copy.
-    state: call.session ? structuredClone(call.session.state) : target.model.session.init(),
+    // One that was cut short in its first turn was saved without a state.
+    state: call.session?.state === undefined ? target.model.initSession() : structuredClone(call.session.state),
   };
   const emit = (delta: string) => source.emit(delta);
   const context = { ...createContext(call, linked.signal, target.loaded, logOf(target, call.id)), session, emit };
@@ -204,11 +259,14 @@ function cloneState(state: unknown): unknown {
 }
 
 // Runs user code against the call's signal: an abort settles at once, whatever the handler does.
-async function run<T>(signal: AbortSignal, handler: () => T | PromiseLike<T>): Promise<T> {
+async function run<T>(target: Tracked, signal: AbortSignal, handler: () => T | PromiseLike<T>): Promise<T> {
   throwIfAborted(signal);
   try {
     const returned = handler();
-    return await (isPromise(returned) ? abortable(returned, signal) : returned) as T;
+    if (!isPromise(returned)) return returned as T;
+    const work = Promise.resolve(returned); // a thenable of one's own may begin its work at each then()
+    target.track?.(work);
+    return await abortable(work, signal) as T;
   } catch (error) {
     throw signal.aborted ? abortReason(signal) : error;
   }

@@ -1,62 +1,71 @@
-// The functions that are served: their states, loading them once and on demand, running their calls.
-import type { Call, Invoke, Reply, SessionSnapshot } from "./call.ts";
-import type { Catalog, CatalogEntry, ModelState } from "./catalog.ts";
-import type { ResolvedModel, SessionEnd } from "./define.ts";
+// The functions that are served: which load of which version answers a call, and what takes the place of what.
+import type { Call, Invoke, SessionSnapshot } from "./call.ts";
+import type { Catalog, CatalogEntry } from "./catalog.ts";
+import type { SessionBounds, SessionEnd } from "./define.ts";
+import type { Deployment, DeploymentStatus } from "./deployment.ts";
 import { ModelError, quote } from "./error.ts";
-import { createExecutor } from "./execute.ts";
-import { type Logger, withFields } from "./log.ts";
-import { abortable } from "./signal.ts";
+import type { Logger } from "./log.ts";
 
-/** How a function is kept. */
-export interface RegistrationOptions {
-  /** Its file: `asset()` resolves against it. */
-  readonly base?: URL;
-  /** Loaded at the start, and part of the server's health. @default {false} */
-  readonly warm?: boolean;
-  /** What `load` would return: used instead of running it. */
-  readonly loaded?: { readonly value: unknown };
+/** A function's version, and the loads of it that are alive. */
+interface Version {
+  readonly name: string;
+  readonly version: string;
+  current: Deployed;
 }
 
-interface Registered {
+interface Deployed {
   readonly entry: { -readonly [K in keyof CatalogEntry]: CatalogEntry[K] };
-  /** Undefined where its file cannot be read. */
-  readonly model: ResolvedModel | undefined;
-  readonly options: RegistrationOptions;
-  loading: Promise<Running> | undefined;
-  running: Running | undefined;
-  failures: number;
-  retryAt: number;
-  retryTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Undefined where the file cannot be read. */
+  readonly deployment: Deployment | undefined;
+  /** Sessions that stay with it. */
+  pins: number;
+  retired: boolean;
+  closing: Promise<void> | undefined;
 }
 
-interface Running {
-  readonly loaded: unknown;
-  readonly execute: Invoke;
+/** Keeps the load of a function on which a session began. */
+export interface Pin {
+  readonly version: string;
+  readonly revision: number;
+  /** The session has ended. */
+  release(): void;
 }
 
-const MAX_RETRY_MS = 60_000;
+/** Replaced loads of one version that stay for their sessions; the idle sessions of older ones are ended. */
+const MAX_RETIRED = 4;
 
 /** The functions of a server. */
 export class Registry implements Catalog {
   /** By name, the newest version first: it is the default. */
-  readonly #functions: Registered[] = [];
-  readonly #registered: Registered[] = [];
+  readonly #versions: Version[] = [];
+  /** Every load that is alive, the oldest first. */
+  readonly #deployed = new Map<number, Deployed>();
+  readonly #weights = new Map<string, Readonly<Record<string, number>>>();
   readonly #log: Logger;
-  readonly #closed = new AbortController();
   readonly #listeners = new Set<() => void>();
+  #closed = false;
+  #revisions = 0;
+
+  /** Told of a replaced load that stays for its sessions though newer replaced ones do too. */
+  onCrowded: (revision: number) => void = () => {};
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** Adds a function; throws `RangeError` where its name and version are taken. */
-  add(model: ResolvedModel, options: RegistrationOptions = {}): void {
-    const { name, version, description, input, output, params, kinds, maxBatch } = model;
-    this.#add(
-      { name, version, description, input, output, params, kinds, maxBatch, state: "registered" },
-      model,
-      options,
-    );
+  /** Adds a version of a function; throws `RangeError` where its name and version are taken. */
+  add(deployment: Deployment): void {
+    const { name, version } = deployment.description;
+    if (this.#find(name, version)) {
+      throw new RangeError(`Cannot register function "${name}" version "${version}": there is one already`);
+    }
+    this.#put(name, version, this.#deploy(deployment));
+  }
+
+  /** Adds a version of a function, or puts it in the place of the one that answers now, which finishes its calls. */
+  deploy(deployment: Deployment): void {
+    const { name, version } = deployment.description;
+    this.#put(name, version, this.#deploy(deployment));
   }
 
   /** Adds a function whose file cannot be read, so that callers learn of it. */
@@ -69,56 +78,61 @@ export class Registry implements Catalog {
       kinds: [],
       maxBatch: 1,
     };
-    this.#add({ name, version, ...nothing, state: "failed" }, undefined, {});
+    const entry = { name, version, ...nothing, state: "failed", revision: ++this.#revisions } as const;
+    this.#put(name, version, { entry, deployment: undefined, pins: 0, retired: false, closing: undefined });
   }
 
-  #add(entry: Registered["entry"], model: ResolvedModel | undefined, options: RegistrationOptions): void {
-    if (this.#find(entry.name, entry.version)) {
-      throw new RangeError(`Cannot register function "${entry.name}" version "${entry.version}": there is one already`);
-    }
-    const added = {
-      entry,
-      model,
-      options,
-      loading: undefined,
-      running: undefined,
-      failures: 0,
-      retryAt: 0,
-      retryTimer: undefined,
-    };
-    this.#registered.push(added);
-    this.#functions.push(added);
-    this.#functions.sort((a, b) =>
-      a.entry.name.localeCompare(b.entry.name) ||
-      b.entry.version.localeCompare(a.entry.version, undefined, { numeric: true })
-    );
+  /** Takes a version out: new calls do not find it, those in progress finish. */
+  remove(name: string, version: string): void {
+    const found = this.#find(name, version);
+    if (!found) return;
+    this.#versions.splice(this.#versions.indexOf(found), 1);
+    this.#retire(found.current);
+    this.#notify();
+  }
+
+  /** Splits the calls of a function that name no version by weight. */
+  setWeights(name: string, weights: Readonly<Record<string, number>> | undefined): void {
+    if (weights) this.#weights.set(name, weights);
+    else this.#weights.delete(name);
   }
 
   *list(): Iterable<CatalogEntry> {
-    for (const { entry } of this.#functions) yield entry;
+    for (const { current } of this.#versions) yield current.entry;
   }
 
   get(name: string, version?: string): CatalogEntry | undefined {
-    return this.#find(name, version)?.entry;
+    return this.#find(name, version)?.current.entry;
   }
 
-  /** The function's entry; throws `not_found`. */
-  entryOf(name: string, version: string | undefined): CatalogEntry {
-    const found = this.#find(name, version);
-    if (!found) throw notFound(name);
-    return found.entry;
+  route(name: string): CatalogEntry | undefined {
+    return this.#routed(name)?.current.entry;
   }
 
-  /** The function's definition; throws `not_found`. */
-  modelOf(name: string, version: string | undefined): ResolvedModel {
-    const model = this.#find(name, version)?.model;
-    if (!model) throw notFound(name);
-    return model;
+  /** The entry of the load that answers a call; throws `not_found`. */
+  entryOf(call: Pick<Call, "model" | "version" | "revision">): CatalogEntry {
+    return this.#of(call).entry;
+  }
+
+  /** A conversation's bounds on the load that answers it; throws `not_found`. */
+  sessionBoundsOf(call: Pick<Call, "model" | "version" | "revision">): SessionBounds {
+    return deploymentOf(this.#of(call)).description.session;
+  }
+
+  /** What the current load of a version does; undefined where its file cannot be read. */
+  statusOf(name: string, version: string): DeploymentStatus | undefined {
+    return this.#find(name, version)?.current.deployment?.status;
+  }
+
+  /** Functions with a call in progress. */
+  busy(): string[] {
+    const busy = [...this.#deployed.values()].filter(({ deployment }) => deployment!.status.busy > 0);
+    return busy.map(({ entry }) => entry.name);
   }
 
   /** Whether it is loaded at the start. */
   isWarm(entry: CatalogEntry): boolean {
-    return this.#find(entry.name, entry.version)?.options.warm === true;
+    return this.#deployed.get(entry.revision)?.deployment?.warm === true;
   }
 
   /** Calls `listener` after every change of a function's state; returns what takes it back. */
@@ -127,117 +141,127 @@ export class Registry implements Catalog {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Runs calls, loading their function first where it is not loaded yet. */
-  readonly invoke: Invoke = (call) => {
-    const found = this.#find(call.model, call.version);
-    if (!found) throw notFound(call.model);
-    return found.running ? found.running.execute(call) : this.#loadAndRun(found, call);
-  };
+  /** Runs calls on the load that they were routed to, or on the current one. */
+  readonly invoke: Invoke = (call) => deploymentOf(this.#of(call)).invoke(call);
 
-  async *#loadAndRun(found: Registered, call: Call): AsyncIterable<Reply, void, undefined> {
-    const running = await abortable(this.#load(found), call.signal);
-    yield* running.execute(call);
+  /** Keeps the load that answers a call until the session that begins with it has ended. */
+  pin(call: Pick<Call, "model" | "version" | "revision">): Pin {
+    const found = this.#of(call);
+    found.pins++;
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      found.pins--;
+      this.#closeRetired(found);
+    };
+    return { version: found.entry.version, revision: found.entry.revision, release };
   }
 
   /** Loads the functions that are marked so; failures are logged and show in their state. */
   async loadWarm(): Promise<void> {
-    const warm = this.#functions.filter(({ options, model }) => options.warm && model);
-    await Promise.allSettled(warm.map((found) => this.#load(found)));
+    const warm = this.#versions.flatMap(({ current: { deployment } }) => deployment?.warm ? [deployment] : []);
+    await Promise.allSettled(warm.map((deployment) => deployment.start()));
   }
 
-  // Concurrent first calls share one load.
-  #load(found: Registered): Promise<Running> {
-    if (found.running) return Promise.resolve(found.running);
-    return found.loading ??= this.#start(found).finally(() => found.loading = undefined);
+  /** Runs the function's `close` for a session that has ended, on the load that served it. */
+  async endSession(revision: number, snapshot: SessionSnapshot, reason: SessionEnd): Promise<void> {
+    await this.#deployed.get(revision)?.deployment?.endSession(snapshot, reason);
   }
 
-  async #start(found: Registered): Promise<Running> {
-    const { model, options, entry } = found;
-    this.#closed.signal.throwIfAborted();
-    if (!model || Date.now() < found.retryAt) throw loadFailure(entry.name, found.retryAt - Date.now());
-    this.#setState(found, "loading");
-    const log = withFields(this.#log, { model: entry.name });
-    const start = performance.now();
-    try {
-      const loaded = options.loaded ? options.loaded.value : await model.handlers.load?.({
-        name: entry.name,
-        signal: this.#closed.signal,
-        log,
-        asset: (path) => assetOf(options.base, path),
-      });
-      found.running = { loaded, execute: createExecutor({ model, loaded, log }) };
-      found.failures = 0;
-      this.#setState(found, "ready");
-      log.debug("loaded", { ms: Math.round(performance.now() - start) });
-      return found.running;
-    } catch (cause) {
-      const delayMs = Math.min(1000 * 2 ** found.failures++, MAX_RETRY_MS);
-      found.retryAt = Date.now() + delayMs;
-      this.#setState(found, "failed");
-      log.error("Cannot load the function", { version: entry.version, retryMs: delayMs, cause });
-      this.#retryLater(found, delayMs);
-      throw loadFailure(entry.name, delayMs, cause);
+  /** Unloads every function, the last one first; failures are logged. */
+  async closeAll(): Promise<void> {
+    this.#closed = true;
+    for (const deployed of [...this.#deployed.values()].reverse()) await this.#close(deployed);
+  }
+
+  #deploy(deployment: Deployment): Deployed {
+    const { name, version, description, input, output, params, kinds, maxBatch } = deployment.description;
+    const revision = ++this.#revisions;
+    const { state } = deployment;
+    const entry = { name, version, description, input, output, params, kinds, maxBatch, state, revision };
+    const deployed: Deployed = { entry, deployment, pins: 0, retired: false, closing: undefined };
+    this.#deployed.set(revision, deployed);
+    deployment.onChange(() => {
+      entry.state = deployment.state;
+      this.#notify();
+    });
+    return deployed;
+  }
+
+  #put(name: string, version: string, deployed: Deployed): void {
+    const found = this.#find(name, version);
+    if (found) {
+      const replaced = found.current;
+      found.current = deployed;
+      this.#retire(replaced);
+    } else {
+      this.#versions.push({ name, version, current: deployed });
+      this.#versions.sort((a, b) =>
+        a.name.localeCompare(b.name) || b.version.localeCompare(a.version, undefined, { numeric: true })
+      );
     }
+    this.#notify();
   }
 
-  // No call may come for a warm function that failed: health keeps them away.
-  #retryLater(found: Registered, delayMs: number): void {
-    if (!found.options.warm || this.#closed.signal.aborted) return;
-    found.retryTimer = setTimeout(() => this.#load(found).catch(() => {}), delayMs);
-  }
-
-  /** Runs the function's `close` for a session that has ended. */
-  async endSession(
-    name: string,
-    version: string | undefined,
-    snapshot: SessionSnapshot,
-    reason: SessionEnd,
-  ): Promise<void> {
-    const close = this.#find(name, version)?.model?.handlers.close;
-    await close?.({ ...snapshot }, reason);
-  }
-
-  /** Unloads every function, the last registered first; failures are logged. */
-  async unloadAll(): Promise<void> {
-    this.#closed.abort(new ModelError("unavailable", "The server is shutting down"));
-    for (const { retryTimer } of this.#registered) clearTimeout(retryTimer);
-    for (const found of this.#registered.toReversed()) {
-      const running = found.running ?? await found.loading?.catch(() => undefined);
-      if (!running) continue;
-      found.running = undefined;
-      this.#setState(found, "unloaded");
-      try {
-        await found.model!.handlers.unload?.(running.loaded);
-      } catch (cause) {
-        this.#log.error("Cannot unload the function", { model: found.entry.name, cause });
-      }
-    }
-  }
-
-  #find(name: string, version: string | undefined): Registered | undefined {
-    return this.#functions.find(({ entry }) =>
-      entry.name === name && (version === undefined || entry.version === version)
+  #retire(deployed: Deployed): void {
+    deployed.retired = true;
+    this.#closeRetired(deployed);
+    const { name, version } = deployed.entry;
+    const waiting = [...this.#deployed.values()].filter(({ entry, retired, pins }) =>
+      retired && pins > 0 && entry.name === name && entry.version === version
     );
+    for (const { entry } of waiting.slice(0, -MAX_RETIRED)) this.onCrowded(entry.revision);
   }
 
-  #setState(found: Registered, state: ModelState): void {
-    found.entry.state = state;
+  #closeRetired(deployed: Deployed): void {
+    if (deployed.retired && deployed.pins === 0) this.#close(deployed);
+  }
+
+  #close(deployed: Deployed): Promise<void> {
+    const { deployment, entry } = deployed;
+    return deployed.closing ??= (async () => {
+      try {
+        await deployment?.close();
+      } catch (cause) {
+        this.#log.error("Cannot unload the function", { model: entry.name, version: entry.version, cause });
+      } finally {
+        this.#deployed.delete(entry.revision);
+      }
+    })();
+  }
+
+  #of({ model, version, revision }: Pick<Call, "model" | "version" | "revision">): Deployed {
+    if (this.#closed) throw new ModelError("unavailable", "The server is shutting down");
+    const deployed = revision === undefined ? undefined : this.#deployed.get(revision);
+    // One that closed since the call was routed to it has a successor.
+    const found = deployed && !deployed.closing ? deployed : this.#find(model, version)?.current;
+    if (!found) throw new ModelError("not_found", `There is no model ${quote(model)}`);
+    return found;
+  }
+
+  #find(name: string, version: string | undefined): Version | undefined {
+    return this.#versions.find((each) => each.name === name && (version === undefined || each.version === version));
+  }
+
+  #routed(name: string): Version | undefined {
+    const weights = this.#weights.get(name);
+    if (!weights) return this.#find(name, undefined);
+    const shares = this.#versions.flatMap((each) => {
+      const weight = each.name === name ? weights[each.version] ?? 0 : 0;
+      return weight > 0 ? [{ each, weight }] : [];
+    });
+    let drawn = Math.random() * shares.reduce((sum, { weight }) => sum + weight, 0);
+    const hit = shares.find(({ weight }) => (drawn -= weight) < 0) ?? shares.at(-1);
+    return hit?.each ?? this.#find(name, undefined);
+  }
+
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
-function notFound(name: string): ModelError {
-  return new ModelError("not_found", `There is no model ${quote(name)}`);
-}
-
-function loadFailure(name: string, delayMs: number, cause?: unknown): ModelError {
-  return new ModelError("unavailable", `Function "${name}" cannot be loaded; the server's log says why`, {
-    details: { retryAfterMs: Math.max(1, delayMs) },
-    cause,
-  });
-}
-
-function assetOf(base: URL | undefined, path: string): URL {
-  if (base === undefined) throw new TypeError("Cannot resolve an asset: the function has no file");
-  return new URL(path, base);
+function deploymentOf({ deployment, entry }: Deployed): Deployment {
+  if (deployment) return deployment;
+  throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
 }

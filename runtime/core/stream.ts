@@ -22,6 +22,7 @@ interface Reader<C> {
 export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined> {
   readonly #signal: AbortSignal;
   readonly #unfollow: () => void;
+  readonly #track: (work: PromiseLike<unknown>) => void;
   #generator: AsyncIterator<C, void, undefined> | undefined;
   #stepping = false;
   #queue: Waiting<C>[] = [];
@@ -29,8 +30,10 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
   #ended = false;
   #failure: { readonly reason: unknown } | undefined;
 
-  constructor(signal: AbortSignal) {
+  /** `track` is told of what the handler may leave running when the reader has gone. */
+  constructor(signal: AbortSignal, track: (work: PromiseLike<unknown>) => void = () => {}) {
     this.#signal = signal;
+    this.#track = track;
     const onAbort = () => this.#close(abortReason(signal));
     signal.addEventListener("abort", onAbort, { once: true });
     this.#unfollow = () => signal.removeEventListener("abort", onAbort);
@@ -45,7 +48,9 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
       return;
     }
     this.#stepping = true;
-    Promise.resolve(emitted).then(
+    const ending = Promise.resolve(emitted);
+    this.#track(ending);
+    ending.then(
       (value) => value === undefined ? this.#end() : this.#fail(wrongReturn(value)),
       (error) => this.#fail(error),
     );
@@ -148,7 +153,8 @@ export class ChunkSource<C> implements AsyncIterableIterator<C, void, undefined>
 
   // Not awaited: a handler stuck in an await would hold up its caller.
   #stop(): void {
-    this.#generator?.return?.()?.then(undefined, () => {});
+    const ending = this.#generator?.return?.();
+    if (ending) this.#track(Promise.resolve(ending).then(undefined, () => {}));
   }
 }
 

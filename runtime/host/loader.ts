@@ -57,9 +57,13 @@ async function isFile(url: URL): Promise<boolean> {
   }
 }
 
-/** Imports a function. Throws what is wrong with it. */
-export async function importFunction(file: FunctionFile): Promise<ResolvedModel> {
-  const module: { readonly default?: unknown } = await import(file.url.href);
+/**
+ * Imports a function into this event loop. Throws what is wrong with it. `revision` other than 0 imports it anew, but
+ * not what it imports: only a worker begins with nothing.
+ */
+export async function importFunction(file: FunctionFile, revision = 0): Promise<ResolvedModel> {
+  const query = revision === 0 ? "" : `?v=${revision}`;
+  const module: { readonly default?: unknown } = await import(file.url.href + query);
   if (!isModel(module.default)) {
     throw new TypeError(
       `Cannot serve the file: its default export ${

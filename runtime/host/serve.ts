@@ -10,9 +10,12 @@ import type { SessionStore } from "../middleware/session_store.ts";
 import type { ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
-import { findFunctions, folderUrl, importFunction } from "./loader.ts";
+import { inlinePool } from "../workers/inline.ts";
+import type { FunctionStatus, Verdicts } from "./control.ts";
+import { FunctionFolder } from "./folder.ts";
+import { folderUrl } from "./loader.ts";
 import { createStderrLogger } from "./log_format.ts";
-import { readManifest } from "./manifest.ts";
+import type { Isolation } from "./manifest.ts";
 
 /** Where to listen. */
 export interface ListenOptions {
@@ -38,6 +41,14 @@ export interface ServeOptions {
   readonly interceptors?: readonly Interceptor[];
   /** Where sessions are kept. @default this process's memory */
   readonly sessions?: SessionStore;
+  /** For the functions of a folder for which `functions.json` names no level. @default {"worker"} */
+  readonly isolation?: Isolation;
+  /** Reloads the functions of a folder when their files change. @default {false} */
+  readonly watch?: boolean;
+  /** What a supervisor has decided of functions that ended server processes. */
+  readonly verdicts?: Verdicts;
+  /** Told of a function with a verdict whose files have changed. */
+  readonly onChanged?: (name: string) => void;
   /** Where log records go. @default lines on stderr, from `info` on */
   readonly log?: Logger;
   /** Shuts the server down when it aborts. */
@@ -46,6 +57,12 @@ export interface ServeOptions {
 
 /** Where a server is in its life. */
 export type ServerState = "starting" | "ready" | "draining" | "stopped";
+
+/** A server with a worker that goes on for ever: only the end of its process ends it. */
+export interface UnfitServer {
+  /** Whose worker it is. */
+  readonly function: string;
+}
 
 /** A server that listens. Disposing it shuts it down. */
 export interface Server extends AsyncDisposable {
@@ -59,6 +76,16 @@ export interface Server extends AsyncDisposable {
   readonly ready: Promise<void>;
   /** Resolves when the server has stopped. */
   readonly finished: Promise<void>;
+  /** Resolves when a worker cannot be ended. */
+  readonly unfit: Promise<UnfitServer>;
+  /** Deploys what has changed in the folder of functions; what cannot be loaded stays as it was. */
+  reload(): Promise<void>;
+  /** What each function does right now. */
+  status(): readonly FunctionStatus[];
+  /** Functions whose calls were in progress at the last time of asking too. */
+  busy(): readonly string[];
+  /** What tells a function's files from other ones, by name. */
+  fingerprints(): Readonly<Record<string, string>>;
   /** Finishes the calls in progress, for `graceMs` at most. Called again, it no longer waits for them. */
   shutdown(options?: { readonly graceMs?: number }): Promise<void>;
 }
@@ -71,11 +98,26 @@ export async function serve(
   const log = options.log ?? createStderrLogger("text", "info");
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
+  const unfit = Promise.withResolvers<UnfitServer>();
+  let folder: FunctionFolder | undefined;
   if (typeof models === "string" || models instanceof URL) {
-    await registerFolder(registry, `${models}`, log);
+    folder = new FunctionFolder({
+      url: folderUrl(`${models}`),
+      registry,
+      isolation: options.isolation,
+      verdicts: options.verdicts,
+      watch: options.watch,
+      onChanged: options.onChanged,
+      onStuck(name) {
+        log.error("A worker cannot be ended: its thread goes on until this process ends", { model: name });
+        unfit.resolve({ function: name });
+      },
+      log,
+    });
+    await folder.load();
   } else {
     for (const [name, definition] of Object.entries(models)) {
-      registry.add(resolveModel(definition, name), { warm: true });
+      registry.add(inlinePool(resolveModel(definition, name), { log }));
     }
   }
   const assembly = assemble({
@@ -96,28 +138,16 @@ export async function serve(
     log,
   });
   return new RunningServer(
-    { registry, assembly, grpc, log, graceMs: options.graceMs ?? DEFAULT_GRACE_MS },
+    { registry, folder, assembly, grpc, log, graceMs: options.graceMs ?? DEFAULT_GRACE_MS, unfit: unfit.promise },
     options.signal,
   );
 }
 
-async function registerFolder(registry: Registry, dir: string, log: Logger): Promise<void> {
-  const folder = folderUrl(dir);
-  const files = await findFunctions(folder);
-  const manifest = await readManifest(folder, files.map(({ name }) => name));
-  for (const file of files) {
-    try {
-      const model = await importFunction(file);
-      registry.add(model, { base: file.url, ...manifest.settingsOf(file.name) });
-    } catch (cause) {
-      log.error(`Cannot serve ${decodeURIComponent(file.url.pathname)}`, { cause });
-      if (!registry.get(file.name, file.version ?? "1")) registry.addFailed(file.name, file.version ?? "1");
-    }
-  }
-}
-
 interface Parts {
   readonly registry: Registry;
+  /** Undefined for definitions in code. */
+  readonly folder: FunctionFolder | undefined;
+  readonly unfit: Promise<UnfitServer>;
   readonly assembly: ReturnType<typeof assemble>;
   readonly grpc: GrpcServer;
   readonly log: Logger;
@@ -134,6 +164,7 @@ class RunningServer implements Server {
   readonly ready: Promise<void>;
   state: ServerState = "starting";
   #stopping: Promise<void> | undefined;
+  #busy: ReadonlySet<string> = new Set();
 
   constructor(parts: Parts, signal: AbortSignal | undefined) {
     this.#parts = parts;
@@ -154,6 +185,34 @@ class RunningServer implements Server {
     return this.#parts.registry;
   }
 
+  get unfit(): Promise<UnfitServer> {
+    return this.#parts.unfit;
+  }
+
+  async reload(): Promise<void> {
+    await this.#parts.folder?.reload();
+  }
+
+  status(): readonly FunctionStatus[] {
+    const { folder, registry } = this.#parts;
+    return folder?.status() ?? [...registry.list()].map(({ name, version, revision, state, kinds }) => ({
+      ...{ name, version, revision, state, kinds },
+      isolation: "inline",
+      permissions: "the server's",
+      ...registry.statusOf(name, version)!,
+    }));
+  }
+
+  busy(): readonly string[] {
+    const before = this.#busy;
+    this.#busy = new Set(this.#parts.registry.busy());
+    return [...this.#busy].filter((name) => before.has(name));
+  }
+
+  fingerprints(): Readonly<Record<string, string>> {
+    return this.#parts.folder?.fingerprints() ?? {};
+  }
+
   get finished(): Promise<void> {
     return this.#finished.promise;
   }
@@ -169,6 +228,7 @@ class RunningServer implements Server {
     this.#unfollow();
     try {
       assembly.drain();
+      await this.#parts.folder?.close();
       await grpc.shutdown(graceMs);
     } finally {
       try {

@@ -1,15 +1,17 @@
 // Sessions around chat turns: one turn at a time, bounded history, idle expiry, a bound on their number.
 import type { ChatCall, ChatMessage, Interceptor, Invoke, Reply, SessionSnapshot } from "../core/call.ts";
-import type { ResolvedSession, SessionEnd } from "../core/define.ts";
+import type { SessionBounds, SessionEnd } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
+import type { Pin } from "../core/registry.ts";
 import { NEVER } from "../core/signal.ts";
 import type { SessionStore } from "./session_store.ts";
 
 /** A session that has ended, for its function's `close`. */
 export interface EndedSession {
   readonly model: string;
-  readonly version: string | undefined;
+  /** The load of the function that served it. */
+  readonly revision: number;
   readonly snapshot: SessionSnapshot;
   readonly reason: SessionEnd;
 }
@@ -19,8 +21,10 @@ export interface SessionsOptions {
   readonly store: SessionStore;
   /** Sessions of all functions together. */
   readonly maxSessions: number;
+  /** Keeps the load of the function that answers the call, until the session ends. */
+  readonly pin: (call: ChatCall) => Pin;
   /** The bounds that a function declares. */
-  readonly boundsOf: (model: string, version: string | undefined) => ResolvedSession;
+  readonly boundsOf: (call: Pick<ChatCall, "model" | "version" | "revision">) => SessionBounds;
   /** Called once for each session that ends. */
   readonly onEnd: (session: EndedSession) => Promise<void>;
   readonly log: Logger;
@@ -30,7 +34,9 @@ export interface SessionsOptions {
 interface Live {
   readonly model: string;
   readonly id: string;
-  version: string | undefined;
+  /** A session ends on the load of its function on which it began. */
+  readonly pin: Pin;
+  readonly bounds: SessionBounds;
   turns: number;
   saved: boolean;
   idleTimer: ReturnType<typeof setTimeout> | undefined;
@@ -55,13 +61,13 @@ export class Sessions {
   }
 
   /** Whether the session exists. */
-  has(model: string, id: string): boolean {
-    return this.#live.has(sessionKey(model, id));
+  has(model: string, version: string | undefined, id: string): boolean {
+    return this.#live.has(this.#keyOf(model, version, id));
   }
 
   /** Keeps a session alive while a stream that serves it is open; returns what lets it go. */
-  hold(model: string, id: string): () => void {
-    const key = sessionKey(model, id);
+  hold(model: string, version: string | undefined, id: string): () => void {
+    const key = this.#keyOf(model, version, id);
     this.#holds.set(key, (this.#holds.get(key) ?? 0) + 1);
     this.#disarm(this.#live.get(key));
     let held = true;
@@ -86,9 +92,27 @@ export class Sessions {
     await Promise.all(this.#ending);
   }
 
-  async *#turn(next: Invoke, call: ChatCall): AsyncIterable<Reply, void, undefined> {
-    const key = sessionKey(call.model, call.sessionId);
-    const live = this.#begin(key, call);
+  /** Ends the sessions of a replaced load that nobody uses right now. */
+  endIdle(revision: number, reason: SessionEnd): void {
+    for (const [key, live] of this.#live) {
+      if (live.pin.revision === revision && live.turns === 0 && !this.#holds.has(key)) this.#end(key, reason);
+    }
+  }
+
+  // Whoever names a version that a session of this id is not with has one beside it.
+  #keyOf(model: string, version: string | undefined, id: string): string {
+    const key = sessionKey(model, id);
+    if (version === undefined) return key;
+    const own = sessionKey(`${model}@${version}`, id);
+    if (this.#live.has(own)) return own;
+    const live = this.#live.get(key);
+    return live === undefined || live.pin.version === version ? key : own;
+  }
+
+  async *#turn(next: Invoke, turn: ChatCall): AsyncIterable<Reply, void, undefined> {
+    const key = this.#keyOf(turn.model, turn.version, turn.sessionId);
+    const live = this.#begin(key, turn);
+    const call = { ...turn, version: live.pin.version, revision: live.pin.revision };
     try {
       const unlock = await this.#options.store.lock(key, call.signal);
       try {
@@ -118,7 +142,7 @@ export class Sessions {
       await store.save(key, {
         id: call.sessionId,
         turn: (before?.turn ?? 0) + 1,
-        history: trimHistory(history, this.#options.boundsOf(call.model, call.version)),
+        history: trimHistory(history, live.bounds),
         state,
       });
       live.saved = true;
@@ -139,8 +163,7 @@ export class Sessions {
     } finally {
       // A turn that was cut short keeps what was said; one that said nothing leaves no trace.
       if (!saved && text !== "") {
-        const { init } = this.#options.boundsOf(call.model, call.version);
-        await save(before ? before.state : init(), true);
+        await save(before?.state, true); // without a state the next turn begins with a new one
       }
     }
   }
@@ -154,7 +177,8 @@ export class Sessions {
       live = {
         model: call.model,
         id: call.sessionId,
-        version: call.version,
+        pin: this.#options.pin(call),
+        bounds: this.#options.boundsOf(call),
         turns: 0,
         saved: false,
         idleTimer: undefined,
@@ -162,7 +186,6 @@ export class Sessions {
     }
     this.#live.set(key, live);
     this.#disarm(live);
-    live.version = call.version;
     live.turns++;
     return live;
   }
@@ -192,12 +215,12 @@ export class Sessions {
     this.#disarm(live);
     if (!live.saved) {
       this.#live.delete(key); // its first turn failed: there is nothing to keep
+      live.pin.release();
       return;
     }
     this.#live.delete(key); // to the most recently used end
     this.#live.set(key, live);
-    const { idleMs } = this.#options.boundsOf(live.model, live.version);
-    live.idleTimer = setTimeout(() => this.#end(key, "idle"), Math.min(idleMs, 2 ** 31 - 1));
+    live.idleTimer = setTimeout(() => this.#end(key, "idle"), Math.min(live.bounds.idleMs, 2 ** 31 - 1));
   }
 
   #end(key: string, reason: SessionEnd): void {
@@ -206,7 +229,10 @@ export class Sessions {
     this.#live.delete(key);
     const ending = this.#close(key, live, reason)
       .catch((cause) => this.#options.log.error("Cannot end a session cleanly", { model: live.model, cause }))
-      .finally(() => this.#ending.delete(ending));
+      .finally(() => {
+        live.pin.release();
+        this.#ending.delete(ending);
+      });
     this.#ending.add(ending);
   }
 
@@ -220,7 +246,7 @@ export class Sessions {
     } finally {
       unlock(); // before the function's close: one that hangs holds nobody up
     }
-    if (snapshot) await onEnd({ model: live.model, version: live.version, snapshot, reason });
+    if (snapshot) await onEnd({ model: live.model, revision: live.pin.revision, snapshot, reason });
   }
 }
 
@@ -230,7 +256,7 @@ export function sessionKey(model: string, id: string): string {
 }
 
 /** The newest turns (a user's message and its answer) that fit in the bounds. */
-export function trimHistory(history: readonly ChatMessage[], bounds: ResolvedSession): readonly ChatMessage[] {
+export function trimHistory(history: readonly ChatMessage[], bounds: SessionBounds): readonly ChatMessage[] {
   let start = Math.max(0, history.length - 2 * bounds.maxTurns);
   let characters = history.slice(start).reduce((sum, message) => sum + message.content.length, 0);
   while (characters > bounds.maxCharacters && start < history.length) {

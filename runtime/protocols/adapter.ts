@@ -22,10 +22,10 @@ export interface HealthView {
 
 /** Which sessions exist, and what keeps them alive between turns. */
 export interface SessionHolds {
-  /** Whether the session exists. */
-  has(model: string, id: string): boolean;
+  /** Whether the session exists; `version` is the one that the client named. */
+  has(model: string, version: string | undefined, id: string): boolean;
   /** Keeps the session alive while a stream that serves it is open; returns what lets it go. */
-  hold(model: string, id: string): () => void;
+  hold(model: string, version: string | undefined, id: string): () => void;
 }
 
 /** What a protocol may use of the server. */
@@ -139,6 +139,7 @@ export function callBase(
     id: rpc.id,
     model: entry.name,
     version: entry.version,
+    revision: entry.revision,
     params,
     maxTokens: maxTokens === 0 ? undefined : maxTokens,
     signal: rpc.signal,

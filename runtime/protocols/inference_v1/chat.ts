@@ -1,5 +1,5 @@
 // ChatStream: a loop over the client's messages that makes one call of each turn.
-import { type CatalogEntry, findEntry } from "../../core/catalog.ts";
+import { type CatalogEntry, findEntry, splitVersion } from "../../core/catalog.ts";
 import { ModelError, quote } from "../../core/error.ts";
 import { linkSignals } from "../../core/signal.ts";
 import { ChunkSource } from "../../core/stream.ts";
@@ -27,9 +27,12 @@ export async function* chatStream(
   requests: AsyncIterable<unknown, void, undefined>,
   rpc: RpcContext,
 ): AsyncGenerator<AssistantMessage, void, undefined> {
-  const entry = findEntry(host.catalog, rpc.metadata.get("model-id") ?? "", "chat", `model (metadata "model-id")`);
+  const requested = rpc.metadata.get("model-id") ?? "";
+  const entry = findEntry(host.catalog, requested, "chat", `model (metadata "model-id")`);
+  const [, version] = splitVersion(requested);
   using linked = linkSignals(rpc.signal);
-  const conversation = new Conversation(host, entry, { ...rpc, signal: linked.signal }, (error) => linked.abort(error));
+  const turnRpc = { ...rpc, signal: linked.signal };
+  const conversation = new Conversation(host, { entry, version }, turnRpc, (error) => linked.abort(error));
   try {
     conversation.answers.attach(conversation.run(requests));
     yield* conversation.answers;
@@ -39,10 +42,16 @@ export async function* chatStream(
   }
 }
 
+/** The function that a stream talks to, and the version that the client named: a session may be with another one. */
+interface Partner {
+  readonly entry: CatalogEntry;
+  readonly version: string | undefined;
+}
+
 class Conversation {
   readonly answers: ChunkSource<AssistantMessage>;
   readonly #host: AdapterHost;
-  readonly #entry: CatalogEntry;
+  readonly #partner: Partner;
   readonly #rpc: RpcContext;
   /** The last turn of each session: turns of one session are answered in order, those of several side by side. */
   readonly #tails = new Map<string, Promise<void>>();
@@ -53,9 +62,9 @@ class Conversation {
   #newId: string | undefined;
 
   /** `fail` aborts the signal of `rpc`: a turn that fails ends the stream. */
-  constructor(host: AdapterHost, entry: CatalogEntry, rpc: RpcContext, fail: (error: unknown) => void) {
+  constructor(host: AdapterHost, partner: Partner, rpc: RpcContext, fail: (error: unknown) => void) {
     this.#host = host;
-    this.#entry = entry;
+    this.#partner = partner;
     this.#rpc = rpc;
     this.#fail = fail;
     this.answers = new ChunkSource(rpc.signal);
@@ -83,7 +92,7 @@ class Conversation {
     const id = message.session_id || (this.#newId ??= crypto.randomUUID());
     checkSessionId(id);
     if (message.content === "") {
-      if (this.#host.sessions.has(this.#entry.name, id)) this.#hold(id);
+      if (this.#host.sessions.has(this.#partner.entry.name, this.#partner.version, id)) this.#hold(id);
       await this.answers.emit({ session_id: id, content: "", finish_reason: false });
       return;
     }
@@ -99,8 +108,10 @@ class Conversation {
   }
 
   async #answer(id: string, content: string): Promise<void> {
+    const { entry, version } = this.#partner;
     const call = {
-      ...callBase(this.#rpc, this.#entry, readParams(this.#entry, this.#rpc.metadata).params),
+      ...callBase(this.#rpc, entry, readParams(entry, this.#rpc.metadata).params),
+      version,
       kind: "chat",
       sessionId: id,
       message: { role: "user", content },
@@ -119,7 +130,9 @@ class Conversation {
   }
 
   #hold(id: string): void {
-    if (!this.#holds.has(id)) this.#holds.set(id, this.#host.sessions.hold(this.#entry.name, id));
+    if (this.#holds.has(id)) return;
+    const { entry, version } = this.#partner;
+    this.#holds.set(id, this.#host.sessions.hold(entry.name, version, id));
   }
 }
 

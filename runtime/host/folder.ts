@@ -1,0 +1,255 @@
+// The functions of a folder, as it is now: finds them, describes them, deploys them, and does so again when it changes.
+import type { ModelDescription } from "../core/define.ts";
+import { describeModel, type ResolvedModel } from "../core/define.ts";
+import type { Logger } from "../core/log.ts";
+import { withFields } from "../core/log.ts";
+import type { Registry } from "../core/registry.ts";
+import { formatPermissions } from "../workers/permissions.ts";
+import { Pool } from "../workers/pool.ts";
+import { type FoundFunction, scanFolder } from "./scan.ts";
+import { type Described, describeFunctions, launcherOf } from "./launch.ts";
+import type { FunctionStatus, Verdict } from "./control.ts";
+import type { Isolation } from "./manifest.ts";
+import { watchFolder } from "./watch.ts";
+
+/** The options of {@linkcode FunctionFolder}. */
+export interface FolderOptions {
+  readonly url: URL;
+  readonly registry: Registry;
+  /** For functions for which `functions.json` names no level. @default "worker" */
+  readonly isolation?: Isolation | undefined;
+  readonly verdicts?: Readonly<Record<string, Verdict>> | undefined;
+  /** Told of a function whose worker cannot be ended. */
+  readonly onStuck: (name: string) => void;
+  /** Told when the file of a function with a verdict has changed. */
+  readonly onChanged?: ((name: string) => void) | undefined;
+  /** Reloads what has changed by itself; else only what has failed. */
+  readonly watch?: boolean | undefined;
+  readonly log: Logger;
+}
+
+/** A function that is served, or that failed to be. */
+interface Served {
+  readonly found: FoundFunction;
+  readonly name: string;
+  readonly version: string;
+  /** Undefined: it failed before it could be deployed. */
+  readonly pool: Pool | undefined;
+}
+
+/** Keeps a registry in step with a folder. */
+export class FunctionFolder {
+  readonly #options: FolderOptions;
+  /** By file. */
+  readonly #served = new Map<string, Served>();
+  /** Names with a verdict that still holds. */
+  readonly #verdicts: Map<string, Verdict>;
+  #reloading: Promise<void> = Promise.resolve();
+  #reloads = 0;
+  #closed = false;
+  #unwatch: () => void = () => {};
+
+  constructor(options: FolderOptions) {
+    this.#options = options;
+    this.#verdicts = new Map(Object.entries(options.verdicts ?? {}));
+  }
+
+  /** Deploys every function, and begins to watch for changes. Throws `ConfigError` where the folder or its `functions.json` cannot be meant. */
+  async load(): Promise<void> {
+    const functions = await this.#scan();
+    this.#setWeights(functions);
+    const described = await this.#describe(functions);
+    for (const found of functions) {
+      try {
+        this.#deploy(found, this.#poolOf(found, settledValue(described.get(found)!)));
+      } catch (cause) {
+        this.#options.log.error(`Cannot serve ${found.path}`, { cause });
+        this.#fail(found);
+      }
+    }
+    this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
+  }
+
+  #onChange(): void {
+    if (this.#options.watch || this.#hasFailures()) this.reload();
+  }
+
+  // Whether a function waits for a change of its file.
+  #hasFailures(): boolean {
+    return [...this.#served.values()].some(({ pool }) => pool === undefined || pool.state === "failed");
+  }
+
+  /** Deploys what has changed since; what cannot be loaded stays as it was. Logs what it does; never rejects. */
+  reload(): Promise<void> {
+    return this.#reloading = this.#reloading.then(() => this.#reload());
+  }
+
+  /** What each version does right now. */
+  status(): FunctionStatus[] {
+    return [...this.#options.registry.list()].map((entry) => {
+      const { name, version, revision, state, kinds } = entry;
+      const served = [...this.#served.values()].find((each) => each.name === name && each.version === version);
+      const { isolation, permissions } = served!.found.settings;
+      const none = { instances: 0, maxInstances: 0, busy: 0, queued: 0 };
+      return {
+        ...{ name, version, revision, state, isolation, kinds },
+        permissions: isolation === "inline" ? "the server's" : formatPermissions(permissions),
+        ...served?.pool?.status ?? none,
+      };
+    });
+  }
+
+  /** What tells a function's files from other ones, by name. */
+  fingerprints(): Record<string, string> {
+    return fingerprintsOf([...this.#served.values()].map(({ found }) => found));
+  }
+
+  /** No more reloads. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#unwatch();
+    await this.#reloading;
+  }
+
+  async #scan(): Promise<readonly FoundFunction[]> {
+    const functions = await scanFolder(this.#options.url, this.#options.isolation);
+    const marks = fingerprintsOf(functions);
+    for (const [name, verdict] of this.#verdicts) {
+      if (verdict.fingerprint === undefined || verdict.fingerprint === marks[name]) continue;
+      this.#verdicts.delete(name);
+      this.#options.onChanged?.(name);
+    }
+    return functions.map((found) => this.#judged(found));
+  }
+
+  // A verdict moves a function to a process of its own, unless the host chose its level.
+  #judged(found: FoundFunction): FoundFunction {
+    const verdict = this.#verdicts.get(found.name);
+    if (verdict?.isolation === undefined || found.settings.isolationPinned) return found;
+    return { ...found, settings: { ...found.settings, isolation: verdict.isolation } };
+  }
+
+  async #reload(): Promise<void> {
+    if (this.#closed) return;
+    this.#reloads++;
+    const { log, registry } = this.#options;
+    let functions: readonly FoundFunction[];
+    try {
+      functions = await this.#scan();
+    } catch (cause) {
+      log.error("Cannot reload: everything stays as it is", { cause });
+      return;
+    }
+    const files = new Set(functions.map(({ url }) => url.href));
+    for (const [file, { name, version }] of this.#served) {
+      if (files.has(file)) continue;
+      this.#served.delete(file);
+      registry.remove(name, version);
+      log.info("removed", { model: name, version });
+    }
+    const changed = functions.filter(({ url, fingerprint }) =>
+      this.#served.get(url.href)?.found.fingerprint !== fingerprint
+    );
+    const described = await this.#describe(changed);
+    await Promise.all(
+      changed.map((found) => this.#replace(this.#served.get(found.url.href), found, described.get(found)!)),
+    );
+    this.#setWeights(functions);
+  }
+
+  // The new one loads beside the old, and takes over only when it can be called.
+  async #replace(before: Served | undefined, found: FoundFunction, described: Described): Promise<void> {
+    const { log, registry } = this.#options;
+    const start = performance.now();
+    let pool: Pool | undefined;
+    try {
+      pool = this.#poolOf(found, settledValue(described));
+      const isInUse = before?.pool !== undefined && before.pool.status.instances > 0;
+      if (isInUse || pool.warm) await pool.start();
+      if (this.#closed) throw new Error("The server is shutting down");
+    } catch (cause) {
+      await pool?.close();
+      const stays = before?.pool !== undefined;
+      log.error(`Cannot ${before ? "reload" : "serve"} ${found.path}${stays ? ": what was served stays" : ""}`, {
+        cause,
+      });
+      if (stays) {
+        this.#served.set(found.url.href, { ...before, found: { ...before.found, fingerprint: found.fingerprint } });
+      } else this.#fail(found);
+      return;
+    }
+    const { name, version } = pool.description;
+    if (before && (before.name !== name || before.version !== version)) registry.remove(before.name, before.version);
+    this.#deploy(found, pool);
+    log.info(before ? "reloaded" : "added", { model: name, version, ms: Math.round(performance.now() - start) });
+  }
+
+  #deploy(found: FoundFunction, pool: Pool): void {
+    const { registry } = this.#options;
+    const { name, version } = pool.description;
+    const other = [...this.#served.values()].find((served) => served.name === name && served.version === version);
+    if (other && other.found.url.href !== found.url.href) {
+      throw new RangeError(
+        `Cannot register function "${name}" version "${version}": ${other.found.path} is it already`,
+      );
+    }
+    registry.deploy(pool);
+    this.#served.set(found.url.href, { found, name, version, pool });
+  }
+
+  #fail(found: FoundFunction): void {
+    const { name, url } = found;
+    const version = found.version ?? "1";
+    const isTaken = this.#options.registry.get(name, version) !== undefined && !this.#served.has(url.href);
+    if (!isTaken) this.#options.registry.addFailed(name, version);
+    this.#served.set(url.href, { found, name, version, pool: undefined });
+  }
+
+  async #describe(functions: readonly FoundFunction[]): Promise<ReadonlyMap<FoundFunction, Described>> {
+    const { log, onStuck } = this.#options;
+    // Where the host lets it be moved to a process, it harms only itself.
+    const failed = ({ name, settings }: FoundFunction) =>
+      this.#verdicts.get(name)?.failed === true && settings.isolationPinned;
+    const described = await describeFunctions(functions.filter((found) => !failed(found)), {
+      log,
+      onStuck,
+      reloads: this.#reloads,
+    });
+    for (const found of functions.filter(failed)) {
+      const reason = new Error(`It is not run until its file changes: ${this.#verdicts.get(found.name)!.why}`);
+      described.set(found, { status: "rejected", reason });
+    }
+    return described;
+  }
+
+  #poolOf(found: FoundFunction, model: ModelDescription | ResolvedModel): Pool {
+    const { settings } = found;
+    const log = this.#logOf(found);
+    const description = "handlers" in model ? describeModel(model) : model;
+    const launch = launcherOf(found, model, {
+      log,
+      onStuck: () => this.#options.onStuck(description.name),
+      onDrift: () => void this.reload(),
+    });
+    return new Pool({ description, limits: settings, warm: settings.warm, launch, log });
+  }
+
+  #logOf(found: FoundFunction): Logger {
+    return withFields(this.#options.log, { model: found.name });
+  }
+
+  #setWeights(functions: readonly FoundFunction[]): void {
+    for (const { name, settings } of functions) this.#options.registry.setWeights(name, settings.weights);
+  }
+}
+
+function fingerprintsOf(functions: readonly FoundFunction[]): Record<string, string> {
+  const marks: Record<string, string> = {};
+  for (const { name, fingerprint } of functions) marks[name] = (marks[name] ?? "") + fingerprint;
+  return marks;
+}
+
+function settledValue<T>(result: PromiseSettledResult<T>): T {
+  if (result.status === "rejected") throw result.reason;
+  return result.value;
+}

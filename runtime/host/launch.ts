@@ -1,0 +1,132 @@
+// How a function of a folder is described and started, at the level that the host chose for it.
+import { type ModelDescription, type ResolvedModel } from "../core/define.ts";
+import { ModelError } from "../core/error.ts";
+import type { Logger } from "../core/log.ts";
+import { inlineLauncher } from "../workers/inline.ts";
+import type { Launch } from "../workers/instance.ts";
+import { permissionHint, toFlags, toWorkerPermissions } from "../workers/permissions.ts";
+import { processLauncher } from "../workers/process.ts";
+import { describeInWorker } from "../workers/describe.ts";
+import type { FunctionSource } from "../workers/runner.ts";
+import { workerLauncher } from "../workers/worker.ts";
+import { importFunction } from "./loader.ts";
+import type { FoundFunction } from "./scan.ts";
+
+/** What a launcher tells of. */
+export interface LaunchEvents {
+  readonly log: Logger;
+  /** A worker of the function cannot be ended. */
+  readonly onStuck: () => void;
+  /** The file is no longer what it was when it was described. */
+  readonly onDrift: () => void;
+}
+
+const DESCRIBE_TIMEOUT_MS = 30_000;
+const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+
+/** What a function is (an inline one is imported), or why that cannot be told. */
+export type Described = PromiseSettledResult<ModelDescription | ResolvedModel>;
+
+/** The options of {@linkcode describeFunctions}. */
+export interface DescribeFunctionsOptions {
+  readonly log: Logger;
+  /** A worker of the function cannot be ended. */
+  readonly onStuck: (name: string) => void;
+  /** How often the folder was reloaded: what was imported before is imported anew. */
+  readonly reloads: number;
+}
+
+/** Reads what functions are without running them. */
+export async function describeFunctions(
+  functions: readonly FoundFunction[],
+  options: DescribeFunctionsOptions,
+): Promise<Map<FoundFunction, Described>> {
+  const described = new Map<FoundFunction, Described>();
+  const inline = functions.filter(({ settings }) => settings.isolation === "inline");
+  const isolated = functions.filter(({ settings }) => settings.isolation !== "inline");
+  // A share for each processor.
+  const share = Math.ceil(isolated.length / navigator.hardwareConcurrency);
+  const shares = Array.from(
+    { length: navigator.hardwareConcurrency },
+    (_, i) => isolated.slice(i * share, (i + 1) * share),
+  );
+  await Promise.all([
+    ...inline.map(async (found) => {
+      const [result] = await Promise.allSettled([importFunction(found, options.reloads)]);
+      described.set(found, result!);
+    }),
+    ...shares.map(async (part) => {
+      const results = await describeInWorker(part.map(sourceOf), {
+        permissions: "none",
+        timeoutMs: DESCRIBE_TIMEOUT_MS,
+        onStuck: options.onStuck,
+      });
+      for (const [i, found] of part.entries()) described.set(found, await permitted(found, results[i]!, options));
+    }),
+  ]);
+  return described;
+}
+
+// One that needs a permission to be imported is imported with those that it is granted.
+async function permitted(
+  found: FoundFunction,
+  result: Described,
+  { log, onStuck }: DescribeFunctionsOptions,
+): Promise<Described> {
+  if (result.status === "fulfilled" || permissionHint(result.reason, found.name) === undefined) return result;
+  log.warn("It cannot be described without permissions: what needs them belongs into load()", {
+    model: found.name,
+    cause: result.reason,
+  });
+  const permissions = toWorkerPermissions(found.settings.permissions, found.assets);
+  const [again] = await describeInWorker([sourceOf(found)], { permissions, timeoutMs: DESCRIBE_TIMEOUT_MS, onStuck });
+  return again!.status === "rejected"
+    ? { status: "rejected", reason: explainCause(again!.reason, found.name) }
+    : again!;
+}
+
+/** Starts instances of a function. */
+export function launcherOf(
+  found: FoundFunction,
+  model: ModelDescription | ResolvedModel,
+  events: LaunchEvents,
+): Launch {
+  const { settings, assets } = found;
+  if ("handlers" in model) return inlineLauncher(model, { base: found.url, log: events.log });
+  const options = {
+    ...remoteOptions(found, events.log),
+    onDescribed(description: ModelDescription) {
+      if (JSON.stringify(description) === JSON.stringify(model)) return;
+      events.onDrift();
+      throw new ModelError("unavailable", `The file of function "${found.name}" has changed; it is loaded anew`, {
+        details: { retryAfterMs: 100 },
+      });
+    },
+  };
+  if (settings.isolation === "process") {
+    const flags = toFlags(settings.permissions, assets);
+    return processLauncher({ ...options, flags, heapMb: settings.heapMb, config: CONFIG });
+  }
+  const permissions = toWorkerPermissions(settings.permissions, assets);
+  return workerLauncher({ ...options, permissions, onStuck: events.onStuck });
+}
+
+function remoteOptions(found: FoundFunction, log: Logger) {
+  const { name, version, url: file } = found;
+  return { name, version, file, log, explain: (error: ModelError) => explain(error, name) };
+}
+
+function sourceOf({ name, version, url }: FoundFunction): FunctionSource {
+  return { name, version, base: url.href };
+}
+
+function explain(error: ModelError, name: string): ModelError {
+  const { code, message, details } = error;
+  return new ModelError(code, message, { ...details && { details }, cause: explainCause(error.cause, name) });
+}
+
+// Deno's text names a flag of the command line, which is not where the host grants permissions.
+function explainCause(cause: unknown, name: string): unknown {
+  const hint = permissionHint(cause, name);
+  return hint === undefined ? cause : Object.assign(new Error(hint, { cause }), { name: "PermissionDenied" });
+}

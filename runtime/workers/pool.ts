@@ -1,0 +1,478 @@
+// The instances of one load of a function: started on demand, bounded, queued for, replaced when they die, ended when idle.
+import type { Call, ChatCall, Reply, SessionSnapshot } from "../core/call.ts";
+import type { ModelState } from "../core/catalog.ts";
+import type { ModelDescription, SessionEnd } from "../core/define.ts";
+import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
+import { ModelError } from "../core/error.ts";
+import type { Run } from "../core/execute.ts";
+import type { Logger } from "../core/log.ts";
+import { abortable, atDeadline, deadlineExceeded, linkSignals, within } from "../core/signal.ts";
+import type { Instance, Launch } from "./instance.ts";
+
+/** A function's bounds; the host decides them. */
+export interface PoolLimits {
+  readonly instances: { readonly min: number; readonly max: number };
+  /** Calls that run at once in one instance. */
+  readonly concurrency: number;
+  /** Calls that wait for an instance. */
+  readonly queue: number;
+  readonly loadTimeoutMs: number;
+  /** Bound of a call of any kind; undefined = none but its deadline. */
+  readonly callTimeoutMs: number | undefined;
+  /** What a handler that was aborted, or an unload, gets before its instance is ended. */
+  readonly graceMs: number;
+  /** An instance without calls for so long is ended. */
+  readonly idleMs: number;
+}
+
+/** The bounds where the host says nothing. */
+export const DEFAULT_POOL_LIMITS: PoolLimits = {
+  instances: { min: 0, max: 1 },
+  concurrency: 100,
+  queue: 1000,
+  loadTimeoutMs: 60_000,
+  callTimeoutMs: undefined,
+  graceMs: 2_000,
+  idleMs: 300_000,
+};
+
+/** The options of {@linkcode Pool}. */
+export interface PoolOptions {
+  readonly description: ModelDescription;
+  readonly limits: PoolLimits;
+  readonly warm: boolean;
+  readonly launch: Launch;
+  /** Its lines carry the function's name. */
+  readonly log: Logger;
+}
+
+interface Member {
+  readonly instance: Instance;
+  busy: number;
+  idleSince: number;
+  /** Takes no more calls: it is to be ended. */
+  leaving: boolean;
+  /** Calls that ended well since it started. */
+  served: number;
+  /** Told when no call but an overdue one is left. */
+  onEmpty: () => void;
+}
+
+interface Waiting {
+  readonly take: (member: Member) => void;
+  readonly refuse: (error: ModelError) => void;
+}
+
+const MAX_RETRY_MS = 60_000;
+/** An instance whose event loop is free answers a probe within a moment; a busy machine gets some more. */
+const PROBE_MS = 1_000;
+/** What the other calls of an instance get that is to be ended because one handler ignores its abort. */
+const LEAVE_MS = 10_000;
+/** Instances that die one after the other without having answered a call before the function counts as failed. */
+const MAX_CRASHES = 3;
+
+/** The instances of one load of a function. */
+export class Pool implements Deployment {
+  readonly description: ModelDescription;
+  readonly warm: boolean;
+  readonly #options: PoolOptions;
+  /** A warm function keeps an instance: without one it would count as not serving. */
+  readonly #min: number;
+  readonly #members = new Set<Member>();
+  readonly #queue = new Set<Waiting>();
+  /** Where each session was served last. */
+  readonly #homes = new Map<string, Member>();
+  readonly #closing = new AbortController();
+  #onChange: () => void = () => {};
+  #state: ModelState = "registered";
+  #launching: Promise<Member>[] = [];
+  /** Launches in progress, those that came too late for their call among them. */
+  readonly #launched = new Set<Promise<unknown>>();
+  #calls = 0;
+  #failures = 0;
+  #trouble = "cannot be loaded";
+  #retryAt = 0;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #idleTimer: ReturnType<typeof setTimeout> | undefined;
+  #drained: PromiseWithResolvers<void> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.description = options.description;
+    this.warm = options.warm;
+    this.#min = options.warm ? Math.max(1, options.limits.instances.min) : options.limits.instances.min;
+  }
+
+  get state(): ModelState {
+    return this.#state;
+  }
+
+  get status(): DeploymentStatus {
+    let busy = 0;
+    for (const member of this.#members) busy += member.busy;
+    const { max } = this.#options.limits.instances;
+    return { instances: this.#members.size, maxInstances: max, busy, queued: this.#queue.size };
+  }
+
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
+  }
+
+  async start(): Promise<void> {
+    const wanted = Math.max(1, this.#min);
+    while (this.#members.size + this.#launching.length < wanted) this.#launch();
+    await Promise.all(this.#launching);
+  }
+
+  readonly invoke = (call: Call): AsyncIterable<Reply, void, undefined> => this.#run(call);
+
+  async *#run(call: Call): AsyncGenerator<Reply, void, undefined> {
+    const { callTimeoutMs } = this.#options.limits;
+    this.#calls++;
+    try {
+      if (callTimeoutMs === undefined) return yield* this.#runOn(await this.#acquire(call), call);
+      const deadline = Math.min(call.deadline ?? Infinity, Date.now() + callTimeoutMs);
+      using linked = linkSignals(call.signal);
+      const disarm = atDeadline(deadline, () => linked.abort(deadlineExceeded()));
+      try {
+        const bounded = { ...call, deadline, signal: linked.signal };
+        yield* this.#runOn(await this.#acquire(bounded), bounded);
+      } finally {
+        disarm();
+      }
+    } finally {
+      if (--this.#calls === 0) this.#drained?.resolve();
+    }
+  }
+
+  async *#runOn(member: Member, call: Call): AsyncGenerator<Reply, void, undefined> {
+    if (call.kind === "chat" && this.description.hasClose) this.#homes.set(call.sessionId, member);
+    let run: Run;
+    try {
+      run = member.instance.run(call);
+    } catch (error) {
+      this.#release(member);
+      throw error;
+    }
+    let answered = false;
+    let settled = false;
+    let overdue: ReturnType<typeof setTimeout> | undefined;
+    run.settled.then(() => {
+      settled = true;
+      clearTimeout(overdue);
+      this.#release(member);
+    });
+    try {
+      yield* run.replies;
+      answered = true;
+      member.served++;
+      this.#failures = 0;
+    } finally {
+      // A session whose first turn fails may never be ended.
+      if (!answered && call.kind === "chat" && !call.session) this.#homes.delete(call.sessionId);
+      if (!settled) overdue = setTimeout(() => this.#onOverdue(member), this.#options.limits.graceMs);
+    }
+  }
+
+  // A place in an instance: at once where one is free, else first come first served.
+  async #acquire(call: Call): Promise<Member> {
+    const free = this.#freeMember(call);
+    if (free) {
+      free.busy++;
+      return free;
+    }
+    const { queue, concurrency, instances } = this.#options.limits;
+    const { name } = this.description;
+    if (this.#members.size + this.#launching.length === 0 && this.#pauses) throw this.#loadFailure();
+    const coming = Math.max(1, instances.max) - this.#staying; // who waits for a start has a place in what starts
+    if (this.#queue.size >= queue + (coming > 0 ? coming * concurrency : 0)) {
+      throw new ModelError(
+        "resource_exhausted",
+        `Function "${name}" is busy: its ${this.#members.size} instances run ${concurrency} calls each (option concurrency) and ${queue} wait (option queue)`,
+        { details: { retryAfterMs: 1000 } },
+      );
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Member>();
+    const waiting: Waiting = { take: resolve, refuse: reject };
+    this.#queue.add(waiting);
+    this.#launchForQueue();
+    try {
+      return await abortable(promise, call.signal);
+    } catch (error) {
+      // The place may have come in the same moment as the abort.
+      if (!this.#queue.delete(waiting)) promise.then((member) => this.#release(member), () => {});
+      throw error;
+    }
+  }
+
+  // The least busy instance that has a place; a session's own where it has one.
+  #freeMember(call: Call): Member | undefined {
+    const { concurrency } = this.#options.limits;
+    const home = call.kind === "chat" ? this.#homes.get((call as ChatCall).sessionId) : undefined;
+    if (home && !home.leaving && home.busy < concurrency) return home;
+    let best: Member | undefined;
+    for (const member of this.#members) {
+      if (!member.leaving && member.busy < concurrency && (!best || member.busy < best.busy)) best = member;
+    }
+    return best;
+  }
+
+  #release(member: Member): void {
+    member.busy--;
+    if (member.busy <= 1) member.onEmpty();
+    const [next] = this.#queue;
+    if (next && !member.leaving && member.busy < this.#options.limits.concurrency) {
+      this.#queue.delete(next);
+      member.busy++;
+      next.take(member);
+    } else if (member.busy === 0) {
+      member.idleSince = Date.now();
+      this.#armIdle();
+    }
+  }
+
+  #launchForQueue(): void {
+    if (this.#closing.signal.aborted || this.#pauses) return;
+    const { instances, concurrency } = this.#options.limits;
+    // One at least: concurrency may be infinite.
+    const wanted = Math.min(this.#queue.size, Math.max(1, Math.ceil(this.#queue.size / concurrency)));
+    const room = Math.max(1, instances.max) - this.#staying;
+    while (this.#launching.length < Math.min(wanted, room)) this.#launch();
+  }
+
+  #keepMinimum(): void {
+    if (this.#drained || this.#pauses) return;
+    while (this.#staying + this.#launching.length < this.#min) this.#launch();
+  }
+
+  get #staying(): number {
+    let count = 0;
+    for (const { leaving } of this.#members) if (!leaving) count++;
+    return count;
+  }
+
+  // Whether it waits before it tries to load the function again.
+  get #pauses(): boolean {
+    return Date.now() < this.#retryAt;
+  }
+
+  #launch(): Promise<Member> {
+    if (this.#members.size === 0 && !this.#pauses) this.#setState("loading");
+    const launching = this.#startOne().finally(() => {
+      this.#launching = this.#launching.filter((other) => other !== launching);
+      if (this.#members.size === 0) this.#restore();
+    });
+    launching.catch(() => {}); // logged where it happened
+    this.#launching.push(launching);
+    return launching;
+  }
+
+  async #startOne(): Promise<Member> {
+    const { log, limits, launch, description } = this.#options;
+    this.#closing.signal.throwIfAborted();
+    if (this.#pauses) throw this.#loadFailure();
+    const start = performance.now();
+    using linked = linkSignals(this.#closing.signal);
+    const timer = setTimeout(
+      () => linked.abort(new ModelError("unavailable", `It took more than ${limits.loadTimeoutMs} ms (loadTimeoutMs)`)),
+      limits.loadTimeoutMs,
+    );
+    try {
+      const instance = await this.#inTime(launch(linked.signal), linked.signal);
+      log.debug("loaded", { version: description.version, ms: Math.round(performance.now() - start) });
+      return this.#join(instance);
+    } catch (cause) {
+      if (!this.#closing.signal.aborted) {
+        this.#trouble = "cannot be loaded";
+        this.#onFailure("Cannot load the function", cause);
+      }
+      throw this.#loadFailure(cause);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  // The instance, unless the signal aborts before: one that comes too late is ended.
+  async #inTime(launched: Promise<Instance>, signal: AbortSignal): Promise<Instance> {
+    let late = false;
+    const followed = launched.then((instance) => late ? this.#closeInstance(instance) : undefined, () => {})
+      .finally(() => this.#launched.delete(followed));
+    this.#launched.add(followed);
+    try {
+      return await abortable(launched, signal);
+    } catch (error) {
+      late = true;
+      throw error;
+    }
+  }
+
+  #join(instance: Instance): Member {
+    const member: Member = { instance, busy: 0, idleSince: Date.now(), leaving: false, served: 0, onEmpty: () => {} };
+    this.#members.add(member);
+    this.#setState("ready");
+    instance.ended.then((error) => this.#onEnded(member, error));
+    for (const waiting of [...this.#queue].slice(0, this.#options.limits.concurrency)) {
+      this.#queue.delete(waiting);
+      member.busy++;
+      waiting.take(member);
+    }
+    this.#armIdle();
+    return member;
+  }
+
+  #onFailure(message: string, cause: unknown): void {
+    const { log, description } = this.#options;
+    const delayMs = Math.min(1000 * 2 ** this.#failures++, MAX_RETRY_MS);
+    this.#retryAt = Date.now() + delayMs;
+    log.error(message, { version: description.version, retryMs: delayMs, cause });
+    if (this.#members.size === 0) this.#setState("failed");
+    // No call may come for a warm function that failed: health keeps them away.
+    clearTimeout(this.#retryTimer);
+    if (this.#drained || this.#min === 0) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#retryAt = 0; // a timer may be a little early
+      this.#keepMinimum();
+    }, delayMs);
+  }
+
+  #onEnded(member: Member, error: ModelError | undefined): void {
+    const wasExpected = member.leaving;
+    member.leaving = true;
+    this.#members.delete(member);
+    for (const [id, home] of this.#homes) if (home === member) this.#homes.delete(id);
+    if (this.#closing.signal.aborted) return;
+    if (error && !wasExpected) {
+      const { log, description } = this.#options;
+      if (member.served === 0 && this.#failures + 1 >= MAX_CRASHES) {
+        this.#trouble = "keeps dying";
+        this.#onFailure("The function keeps dying", error);
+      } else {
+        if (member.served === 0) this.#failures++;
+        log.error(error.message, { version: description.version, cause: error.cause });
+      }
+    }
+    this.#restore();
+  }
+
+  // After an instance has gone or could not start: the next for those who wait, or to keep the minimum.
+  #restore(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#launchForQueue();
+    this.#keepMinimum();
+    if (this.#members.size + this.#launching.length > 0) return;
+    this.#setState(this.#pauses ? "failed" : "registered");
+    for (const waiting of this.#queue) waiting.refuse(this.#loadFailure());
+    this.#queue.clear();
+  }
+
+  #loadFailure(cause?: unknown): ModelError {
+    return new ModelError(
+      "unavailable",
+      `Function "${this.description.name}" ${this.#trouble}; the server's log says why`,
+      { details: { retryAfterMs: Math.max(1, this.#retryAt - Date.now()) }, cause },
+    );
+  }
+
+  // A handler that ignored its abort for the grace time.
+  async #onOverdue(member: Member): Promise<void> {
+    const { log, limits, description } = this.#options;
+    const { instance } = member;
+    if (!instance.isolated) {
+      log.warn("A handler goes on though its call was aborted; it keeps its place", { graceMs: limits.graceMs });
+      return;
+    }
+    if (member.leaving) return;
+    member.leaving = true;
+    const reason = `Function "${description.name}" ignored an abort for ${limits.graceMs} ms (option graceMs)`;
+    log.warn(`${reason}: its instance is replaced`, { version: description.version });
+    const responds = await instance.responds(PROBE_MS);
+    this.#restore();
+    if (responds) {
+      const emptied = Promise.withResolvers<void>();
+      member.onEmpty = emptied.resolve;
+      if (member.busy > 1) await within(LEAVE_MS, emptied.promise);
+    }
+    instance.kill(
+      new ModelError("unavailable", `${reason}; its instance was ended`, { details: { retryAfterMs: 100 } }),
+    );
+  }
+
+  // One timer for all instances: to start and clear one for every call would cost more than the call's own bookkeeping.
+  #armIdle(): void {
+    const { idleMs } = this.#options.limits;
+    if (idleMs === Infinity || this.#idleTimer !== undefined || this.#staying <= this.#min) return;
+    if (this.#closing.signal.aborted) return;
+    const idle = [...this.#members].filter(({ busy, leaving }) => busy === 0 && !leaving);
+    if (idle.length === 0) return;
+    const oldest = Math.min(...idle.map(({ idleSince }) => idleSince));
+    this.#idleTimer = setTimeout(() => {
+      this.#idleTimer = undefined;
+      this.#endIdle();
+    }, Math.max(1, oldest + idleMs - Date.now()));
+  }
+
+  #endIdle(): void {
+    const { idleMs } = this.#options.limits;
+    for (const member of this.#members) {
+      if (this.#staying <= this.#min) break;
+      if (member.busy > 0 || member.leaving || Date.now() - member.idleSince < idleMs) continue;
+      this.#end(member);
+    }
+    this.#armIdle();
+  }
+
+  async #end(member: Member): Promise<void> {
+    member.leaving = true;
+    this.#members.delete(member);
+    if (this.#members.size + this.#launching.length === 0 && this.#state === "ready") this.#setState("registered");
+    await this.#closeInstance(member.instance);
+  }
+
+  async #closeInstance(instance: Instance): Promise<void> {
+    const { log, limits, description } = this.#options;
+    try {
+      await instance.close(limits.graceMs);
+    } catch (cause) {
+      log.error("Cannot unload the function", { version: description.version, cause });
+    }
+  }
+
+  async endSession(snapshot: SessionSnapshot, reason: SessionEnd): Promise<void> {
+    if (!this.description.hasClose) return;
+    const home = this.#homes.get(snapshot.id);
+    this.#homes.delete(snapshot.id);
+    const running = home && !home.leaving ? home : [...this.#members].find(({ leaving }) => !leaving);
+    const member = running ?? await this.#launch();
+    member.busy++; // not idle
+    try {
+      await member.instance.endSession(snapshot, reason);
+    } finally {
+      this.#release(member);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#closed ??= this.#close();
+  }
+
+  async #close(): Promise<void> {
+    if (this.#members.size > 0) this.#setState("draining");
+    const wasLoaded = this.#members.size + this.#launching.length > 0;
+    clearTimeout(this.#retryTimer);
+    clearTimeout(this.#idleTimer);
+    this.#drained = Promise.withResolvers<void>();
+    if (this.#calls > 0) await this.#drained.promise;
+    this.#closing.abort(new ModelError("unavailable", "The server is shutting down"));
+    await Promise.all(this.#launched);
+    await Promise.all([...this.#members].map((member) => this.#end(member)));
+    clearTimeout(this.#idleTimer);
+    if (wasLoaded) this.#setState("unloaded");
+  }
+
+  #setState(state: ModelState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#onChange();
+  }
+}

@@ -1,0 +1,67 @@
+// Instances in Web Workers: a thread and a heap of their own, and the permissions that the host grants.
+import { ModelError } from "../core/error.ts";
+import { bootstrapModule } from "./bootstrap.ts";
+import type { Launch } from "./instance.ts";
+import type { FromInstance } from "./messages.ts";
+import { type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
+import type { FunctionSource } from "./runner.ts";
+import { newestWorkerThread } from "./thread.ts";
+import { inputBuffers } from "./transfer.ts";
+
+/** The options of {@linkcode workerLauncher}. */
+export interface WorkerOptions extends RemoteOptions {
+  /** The function's file. */
+  readonly file: URL;
+  readonly version: string | undefined;
+  /** Explicit: what is left out would be inherited. */
+  readonly permissions: Deno.PermissionOptions;
+  /** Told when a worker does not end: only the end of its process ends it. */
+  readonly onStuck: () => void;
+}
+
+/** Runs a function in Web Workers. */
+export function workerLauncher(options: WorkerOptions): Launch {
+  return (signal) => startRemote(openWorker(options, sourceOf(options)), options, signal);
+}
+
+function sourceOf({ name, version, file }: WorkerOptions): FunctionSource {
+  return { name, version, base: file.href };
+}
+
+function openWorker(options: WorkerOptions, source: FunctionSource): RemotePort {
+  const { name, file, permissions, onStuck } = options;
+  const worker = new Worker(bootstrapModule("./worker_main.ts", file.href, source), {
+    type: "module",
+    name,
+    deno: { permissions },
+  } as WorkerOptionsOfDeno);
+  const thread = newestWorkerThread();
+  const port: RemotePort = {
+    post: (message) => worker.postMessage(message, inputBuffers(message)),
+    onMessage: () => {},
+    onGone: () => {},
+    terminate(isSilent) {
+      worker.onmessage = worker.onerror = worker.onmessageerror = null;
+      worker.terminate();
+      if (isSilent) thread.onLingering(onStuck);
+    },
+  };
+  worker.onmessage = ({ data }: MessageEvent<FromInstance>) => port.onMessage(data);
+  worker.onerror = (event) => {
+    event.preventDefault(); // it would end this process
+    port.onGone(lost(name, "failed to start", event.error ?? event.message));
+  };
+  worker.onmessageerror = () => port.onGone(lost(name, "sent a message that cannot be read"));
+  return port;
+}
+
+interface WorkerOptionsOfDeno extends globalThis.WorkerOptions {
+  readonly deno: { readonly permissions: Deno.PermissionOptions };
+}
+
+function lost(name: string, how: string, cause?: unknown): ModelError {
+  return new ModelError("unavailable", `An instance of function "${name}" ${how}`, {
+    details: { retryAfterMs: 100 },
+    cause,
+  });
+}

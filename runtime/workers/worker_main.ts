@@ -1,0 +1,29 @@
+// What runs first in a worker: before the function's file is imported.
+import { reportCrashes } from "./crash.ts";
+import type { FromInstance, Port, ToInstance } from "./messages.ts";
+import { type FunctionSource, runFunction } from "./runner.ts";
+import { withOwnBuffers } from "./transfer.ts";
+
+const scope = globalThis as unknown as Worker & { close(): void };
+
+/** Serves the function that `importModule` imports to the thread that made this worker. */
+export function start(source: FunctionSource, importModule: () => Promise<{ readonly default?: unknown }>): void {
+  const post = scope.postMessage.bind(scope);
+  const send = (message: FromInstance) => {
+    const [ready, buffers] = withOwnBuffers(message);
+    post(ready, buffers);
+  };
+  const port: Port<ToInstance, FromInstance> = { post: send, onMessage: () => {} };
+  scope.onmessage = ({ data }) => port.onMessage(data);
+
+  reportCrashes(send);
+  // A worker that closes itself goes silent. Deno.exit() comes by here too.
+  scope.addEventListener("unload", () => send({ type: "exiting" }));
+  const close = scope.close.bind(scope);
+  scope.close = () => {
+    send({ type: "exiting" });
+    close();
+  };
+
+  runFunction(port, source, importModule);
+}
