@@ -44,7 +44,9 @@ export async function askServer(port: number): Promise<ControlAnswer | undefined
     const reading = connection.readable.pipeThrough(new TextDecoderStream()).pipeTo(
       new WritableStream({ write: (part) => void (text += part) }),
     );
-    if (await within(ANSWER_MS, reading)) return JSON.parse(text);
+    const isWhole = await within(ANSWER_MS, reading.catch(() => {}));
+    if (isWhole && text !== "") return JSON.parse(text);
+    if (!isWhole) connection.close();
     throw new Error(`Cannot list the functions: the server on port ${port} does not answer`);
   }
   return undefined;
@@ -71,7 +73,10 @@ async function serve(listener: Deno.UnixListener, status: () => Promise<ServerSt
 }
 
 async function answer(connection: Deno.UnixConn, status: () => Promise<ServerStatus | undefined>): Promise<void> {
-  const known = await status();
+  const known = await status().catch((error) => {
+    connection.close();
+    throw error;
+  });
   const text: ControlAnswer = { pid: Deno.pid, ...known && { status: known } };
   await new Blob([JSON.stringify(text)]).stream().pipeTo(connection.writable);
 }

@@ -12,7 +12,13 @@ export async function list(args: readonly string[], version: string): Promise<nu
     return 0;
   }
   const { functionsDir, port, json } = config;
-  const answer = await askServer(port);
+  let answer;
+  try {
+    answer = await askServer(port);
+  } catch (error) {
+    console.error(`error: ${(error as Error).message}`);
+    return 1;
+  }
   const listed = answer
     ? { ...answer.status ?? { version, address: `:${port}`, state: "restarting", functions: [] }, pid: answer.pid }
     : { version, state: "not running", folder: functionsDir, port, functions: await describeFolder(functionsDir) };

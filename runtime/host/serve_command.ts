@@ -6,6 +6,7 @@ import type { Config } from "./config.ts";
 import { formatAddress, SIGNALS, type Start, statusOf, type SupervisedServer, type Verdicts } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { ConfigError } from "./error.ts";
+import { keepAlive } from "./keep_alive.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { serve, type ServeOptions } from "./serve.ts";
@@ -96,18 +97,6 @@ function announce({ logFormat }: Config, server: SupervisedServer, isFirst: bool
     const failed = [...server.functions.list()].filter(({ state }) => state === "failed").map(({ name }) => name);
     if (failed.length > 0) log.warn(`not all functions can be called: ${failed.join(", ")} failed`);
     else log.info("ready", { ms: Math.round(performance.now() - start) });
-  });
-}
-
-// A function's stray timer or promise that fails must not take the others' calls with it.
-function keepAlive(log: Logger): void {
-  globalThis.addEventListener("unhandledrejection", (event) => {
-    event.preventDefault();
-    log.error("A promise that nobody waited for failed", { cause: event.reason });
-  });
-  globalThis.addEventListener("error", (event) => {
-    event.preventDefault();
-    log.error("A callback failed", { cause: event.error });
   });
 }
 

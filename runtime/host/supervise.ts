@@ -10,12 +10,14 @@ import {
   type ToChild,
 } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
+import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessEvents, type ServerProcess, Supervisor } from "./supervisor.ts";
 
 /** Runs a server by `command`, the arguments of this Deno, again and again; resolves to the exit status. */
 export async function supervise(command: readonly string[]): Promise<number> {
   let log = createStderrLogger("text", "info");
+  keepAlive(log);
   let closeSocket = () => {};
   const supervisor = new Supervisor({
     spawn: (events) => spawnServer(command, events),

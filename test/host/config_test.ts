@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "tensorlet/assert";
-import { type Config, parseConfig } from "../../runtime/host/config.ts";
+import { type Config, parseConfig, parseListConfig } from "../../runtime/host/config.ts";
 import { ConfigError } from "../../runtime/host/error.ts";
 
 function parse(...args: string[]): Config {
@@ -30,6 +30,28 @@ Deno.test("parseConfig() prefers flags to the environment, and the environment t
     assertEquals([parse().port, parse().graceMs, parse().functionsDir], [7000, 5, "elsewhere"]);
     assertEquals([parse("--port", "0").port, parse("mine").functionsDir], [0, "mine"]);
   });
+});
+
+Deno.test("parseConfig() takes switches, and their variables for what they say", () => {
+  assertEquals([parse().watch, parse().supervisor, parse().drainMs], [false, true, 10_000]);
+  assertEquals([parse("--watch").watch, parse("--no-supervisor").supervisor], [true, false]);
+  withEnv({ TENSORLET_WATCH: "true", TENSORLET_SUPERVISOR: "false" }, () => {
+    assertEquals([parse().watch, parse().supervisor], [true, false]);
+  });
+  withEnv({ TENSORLET_WATCH: "false", TENSORLET_SUPERVISOR: "true" }, () => {
+    assertEquals([parse().watch, parse("--watch").watch, parse().supervisor], [false, true, true]);
+  });
+  withEnv({ TENSORLET_WATCH: "yes" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_WATCH"));
+});
+
+Deno.test("parseListConfig() reads what to list", () => {
+  assertEquals(parseListConfig([]), { functionsDir: "functions", port: 50051, json: false });
+  assertEquals(parseListConfig(["mine", "--port", "1", "--json"]), { functionsDir: "mine", port: 1, json: true });
+  withEnv({ TENSORLET_PORT: "7000" }, () => {
+    assertEquals(parseListConfig([]), { functionsDir: "functions", port: 7000, json: false });
+  });
+  assertThrows(() => parseListConfig(["--host", "x"]), ConfigError, "--help lists the options");
+  assert("print" in parseListConfig(["--help"]));
 });
 
 for (
