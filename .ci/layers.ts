@@ -49,10 +49,20 @@ export const TABLE: readonly Row[] = [
   { modules: "runtime/assembly.ts", may: [CORE, "runtime/middleware/**", ADAPTER] },
   {
     modules: "runtime/testing.ts",
-    may: [CORE, "runtime/middleware/**", "runtime/assembly.ts", "runtime/transports/memory.ts"],
+    may: [
+      CORE,
+      "runtime/middleware/**",
+      "runtime/assembly.ts",
+      "runtime/transports/memory.ts",
+      "runtime/workers/inline.ts",
+    ],
     types: [ADAPTER],
     dynamic: ["runtime/protocols/mod.ts"],
   },
+  // What runs in an instance must need no permission, so packages and Node stay out of it.
+  { modules: "runtime/workers/process*.ts", may: [CORE, "runtime/workers/**", "node:crypto"] },
+  { modules: "runtime/workers/frames.ts", may: [CORE, "runtime/workers/**", "node:buffer", "node:v8"] },
+  { modules: "runtime/workers/**", may: [CORE, "runtime/workers/**"] },
   { modules: "runtime/protocols/mod.ts", may: ["runtime/protocols/*/adapter.ts"], types: [ADAPTER] },
   { modules: ADAPTER, may: [CORE] },
   { modules: "runtime/protocols/codec.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
