@@ -95,18 +95,28 @@ export function assemble(options: AssemblyOptions): Assembly {
   };
 }
 
-// A function that is not warm can be called before it is loaded, so it counts as serving.
+// A function that is not warm can be called before it is loaded, so it counts as serving. So does one that was loaded
+// once and is being replaced, after a crash say: its calls wait a moment. And one function that fails later does not
+// take the server out of service.
 function createHealth(registry: Registry, draining: AbortSignal, services: () => readonly RpcService[]): HealthView {
+  const loaded = new Set<string>();
+  let hasServed = false;
+  const remember = () => {
+    const entries = [...registry.list()];
+    for (const { name, state } of entries) if (state === "ready") loaded.add(name);
+    hasServed ||= entries.every((entry) => entry.state === "ready" || !registry.isWarm(entry));
+  };
+  registry.onChange(remember);
   const functionStatus = (name: string): ServingStatus => {
     const entry = registry.get(name);
     if (!entry) return "unknown";
     if (draining.aborted || entry.state === "failed") return "not_serving";
-    return entry.state === "ready" || !registry.isWarm(entry) ? "serving" : "not_serving";
+    return loaded.has(name) || !registry.isWarm(entry) ? "serving" : "not_serving";
   };
   const serverStatus = (): ServingStatus => {
     if (draining.aborted) return "not_serving";
-    const isReady = [...registry.list()].every((entry) => entry.state === "ready" || !registry.isWarm(entry));
-    return isReady ? "serving" : "not_serving";
+    remember();
+    return hasServed ? "serving" : "not_serving";
   };
   const status = (service: string): ServingStatus =>
     service === "" || services().some(({ name }) => name === service) ? serverStatus() : functionStatus(service);

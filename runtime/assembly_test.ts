@@ -63,6 +63,23 @@ Deno.test("assemble().health knows each function's state, and what there is not"
   await assembly.close();
 });
 
+Deno.test("assemble().health goes on serving when a function is reloaded or fails later", async () => {
+  const { registry, assembly } = assembled({ warm: [EMPTY, { warm: true }] });
+  await registry.loadWarm();
+  const { gate, model } = gatedLoad();
+  const reloaded = poolOf(model, "warm", true);
+  registry.deploy(reloaded);
+  const loading = reloaded.start();
+  assertEquals(["", "warm"].map(assembly.health.status), ["serving", "serving"]);
+  gate.resolve();
+  await loading;
+  const sick = poolOf(defineModel({ load: () => Promise.reject(new Error("no")), predict: () => [] }), "warm", true);
+  registry.deploy(sick);
+  await assertFails("unavailable", "", () => sick.start());
+  assertEquals(["", "warm"].map(assembly.health.status), ["serving", "not_serving"]);
+  await assembly.close();
+});
+
 Deno.test("assemble().health is not serving when the server drains", async () => {
   const { assembly } = assembled({ well: [EMPTY] });
   assembly.drain();
