@@ -75,7 +75,7 @@ export class GrpcCall {
     this.#streamId = streamIdOf(call);
     this.#meter = environment.flowOf(call.getConnectionInfo());
     this.#flow = this.#meter?.track(this.#streamId);
-    if (this.#flow) this.#flow.onClosed = () => this.#onCancel();
+    if (this.#flow) this.#flow.onClosed = () => this.#onGone();
   }
 
   /** Resolves when the call's last byte has left, or its client. */
@@ -161,7 +161,7 @@ export class GrpcCall {
     // The status waits behind what the client does not take. If it goes on taking nothing the stream is torn down: Deno
     // never frees the bytes of one that is ended, or closed, with some left.
     const timer = setTimeout(() => {
-      (this.#call as unknown as BaseCall).stream?.destroy?.();
+      this.#destroy();
       this.#leave();
     }, LAST_BYTES_MS);
     this.#disarm = () => clearTimeout(timer);
@@ -184,6 +184,16 @@ export class GrpcCall {
   /** Bytes that the client's window has not let out yet. */
   get #unsent(): number {
     return this.#flow ? this.#handedOver - this.#flow.sent : 0;
+  }
+
+  // The client has reset the stream, or its connection is gone: nobody wants what waits.
+  #onGone(): void {
+    if (this.#unsent > 0) this.#destroy();
+    this.#onCancel();
+  }
+
+  #destroy(): void {
+    (this.#call as unknown as BaseCall).stream?.destroy?.();
   }
 
   // Also called after every call that ended normally.

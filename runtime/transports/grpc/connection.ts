@@ -3,8 +3,7 @@ import type { ConnectionInjector } from "@grpc/grpc-js";
 import { once } from "node:events";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
-import { filterGoaway } from "./goaway_filter.ts";
-import { mayHaveGoawayFault } from "./http2_patch.ts";
+import { watchIncoming } from "./incoming.ts";
 
 /** Where to listen. */
 export interface Address {
@@ -43,7 +42,7 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
     const meter = new FlowMeter(socket);
     sockets.add(socket);
     meters.set(peer, meter);
-    if (mayHaveGoawayFault(Deno.version.deno)) filterGoaway(socket);
+    watchIncoming(socket, (streamId) => meter.reset(streamId));
     socket.on("close", () => {
       sockets.delete(socket);
       meters.delete(peer);

@@ -1,6 +1,7 @@
 // What has really left for each stream of a connection. Deno's http2 calls a write's callback, and reports room, as if
 // the client's flow control window did not exist: a client that takes nothing would fill the server's memory.
 import type net from "node:net";
+import { FRAME, FrameReader } from "./frames.ts";
 
 /** The bytes of one stream that have left. */
 export interface StreamFlow {
@@ -8,19 +9,14 @@ export interface StreamFlow {
   sent: number;
   /** Called after more has left. */
   onSent: (() => void) | undefined;
-  /** Called when the connection is gone. */
+  /** Called when the client has reset the stream, or the connection is gone. */
   onClosed: (() => void) | undefined;
 }
-
-const HEADER_BYTES = 9;
-const DATA = 0;
 
 /** Reads the frame headers of what a connection writes, and counts its DATA frames by stream. */
 export class FlowMeter {
   readonly #streams = new Map<number, StreamFlow>();
-  readonly #header = new Uint8Array(HEADER_BYTES);
-  #headerBytes = 0;
-  #payloadLeft = 0;
+  readonly #reader = new FrameReader((...frame) => this.#onFrame(...frame));
 
   /** Follows the frames that `socket` writes from now on. */
   constructor(socket: net.Socket) {
@@ -43,37 +39,24 @@ export class FlowMeter {
     this.#streams.delete(streamId);
   }
 
+  /** The client resets a stream. */
+  reset(streamId: number): void {
+    this.#streams.get(streamId)?.onClosed?.();
+  }
+
   /** The connection is gone. Deno's http2 does not tell of it where a stream waits for its window. */
   close(): void {
     for (const flow of [...this.#streams.values()]) flow.onClosed?.();
     this.#streams.clear();
   }
 
-  /** Takes the next bytes of the connection; frames may be cut anywhere. */
+  /** Takes the next bytes of the connection. */
   observe(bytes: Uint8Array): void {
-    let at = 0;
-    while (at < bytes.length) {
-      if (this.#payloadLeft > 0) {
-        const skipped = Math.min(this.#payloadLeft, bytes.length - at);
-        this.#payloadLeft -= skipped;
-        at += skipped;
-        continue;
-      }
-      const taken = Math.min(HEADER_BYTES - this.#headerBytes, bytes.length - at);
-      this.#header.set(bytes.subarray(at, at + taken), this.#headerBytes);
-      this.#headerBytes += taken;
-      at += taken;
-      if (this.#headerBytes === HEADER_BYTES) this.#onHeader();
-    }
+    this.#reader.read(bytes);
   }
 
-  #onHeader(): void {
-    const view = new DataView(this.#header.buffer);
-    const length = view.getUint32(0) >>> 8;
-    this.#headerBytes = 0;
-    this.#payloadLeft = length;
-    if (view.getUint8(3) !== DATA) return;
-    const flow = this.#streams.get(view.getUint32(5) & 0x7fffffff);
+  #onFrame(type: number, streamId: number, length: number): void {
+    const flow = type === FRAME.data ? this.#streams.get(streamId) : undefined;
     if (!flow) return;
     flow.sent += length;
     flow.onSent?.();

@@ -1,0 +1,53 @@
+// The frames of one direction of an HTTP/2 connection, read from its bytes, which may be cut anywhere.
+
+const HEADER_BYTES = 9;
+
+/** The types of frames that this server cares about. */
+export const FRAME = { data: 0, rstStream: 3, goaway: 7 } as const;
+
+/** Told of every frame once its header is complete; `false` takes the frame out. */
+export type OnFrame = (type: number, streamId: number, length: number) => boolean | void;
+
+/** Reads frame headers. */
+export class FrameReader {
+  readonly #onFrame: OnFrame;
+  readonly #header = new Uint8Array(HEADER_BYTES);
+  #headerBytes = 0;
+  #payloadLeft: number;
+  #keep = true;
+
+  /** `prefaceBytes` come before the first frame. */
+  constructor(onFrame: OnFrame, prefaceBytes = 0) {
+    this.#onFrame = onFrame;
+    this.#payloadLeft = prefaceBytes;
+  }
+
+  /** Bytes of a header whose rest has not come yet. */
+  get pending(): number {
+    return this.#headerBytes;
+  }
+
+  /** Takes the next bytes; hands on what is not taken out, headers only when they are complete. */
+  read(bytes: Uint8Array, handOn: (part: Uint8Array) => void = () => {}): void {
+    let at = 0;
+    while (at < bytes.length) {
+      if (this.#payloadLeft > 0) {
+        const end = at + Math.min(this.#payloadLeft, bytes.length - at);
+        if (this.#keep) handOn(bytes.subarray(at, end));
+        this.#payloadLeft -= end - at;
+        at = end;
+        continue;
+      }
+      const taken = Math.min(HEADER_BYTES - this.#headerBytes, bytes.length - at);
+      this.#header.set(bytes.subarray(at, at + taken), this.#headerBytes);
+      this.#headerBytes += taken;
+      at += taken;
+      if (this.#headerBytes < HEADER_BYTES) return;
+      this.#headerBytes = 0;
+      const view = new DataView(this.#header.buffer);
+      this.#payloadLeft = view.getUint32(0) >>> 8;
+      this.#keep = this.#onFrame(view.getUint8(3), view.getUint32(5) & 0x7fffffff, this.#payloadLeft) !== false;
+      if (this.#keep) handOn(this.#header.slice());
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// What a connection receives, before Deno's http2 gets it.
+import { Buffer } from "node:buffer";
+import type net from "node:net";
+import { FRAME, FrameReader } from "./frames.ts";
+import { mayHaveGoawayFault } from "./http2_patch.ts";
+
+const PREFACE_BYTES = 24;
+
+/** Takes frames out of a stream of HTTP/2 bytes. */
+export class FrameFilter {
+  readonly #reader: FrameReader;
+
+  /** `onFrame` says which by `false`. */
+  constructor(onFrame: (type: number, streamId: number) => boolean | void) {
+    this.#reader = new FrameReader(onFrame, PREFACE_BYTES);
+  }
+
+  /** The bytes without them; a header that is not complete waits for its rest. */
+  push(bytes: Uint8Array): Uint8Array {
+    const parts: Uint8Array[] = [];
+    const before = this.#reader.pending;
+    this.#reader.read(bytes, (part) => parts.push(part));
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const isUnchanged = before === 0 && this.#reader.pending === 0 && length === bytes.length;
+    return isUnchanged ? bytes : Buffer.concat(parts, length);
+  }
+}
+
+/**
+ * Looks through what `socket` receives, before anybody listens to it. `onReset` is told of a stream that the client
+ * resets: once Deno has handled the frame, nothing frees the bytes that the stream has not sent any more.
+ *
+ * GOAWAY is kept from Deno's http2 where it has the fault of http2_patch.ts: some of them, followed by bad frames, end
+ * the process even with its close() delayed. A client that says GOAWAY closes its connection by itself.
+ */
+export function watchIncoming(socket: net.Socket, onReset: (streamId: number) => void): void {
+  const dropGoaway = mayHaveGoawayFault(Deno.version.deno);
+  const filter = new FrameFilter((type, streamId) => {
+    if (type === FRAME.rstStream) onReset(streamId);
+    return !(dropGoaway && type === FRAME.goaway);
+  });
+  const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
+  socket.emit = (event: string | symbol, ...args: unknown[]) => {
+    if (event !== "data" || !(args[0] instanceof Uint8Array)) return emit(event, ...args);
+    const bytes = filter.push(args[0]);
+    return bytes.length > 0 ? emit("data", bytes) : true;
+  };
+}
