@@ -1,5 +1,5 @@
 // How a function of a folder is described and started, at the level that the host chose for it.
-import { type ModelDescription, type ResolvedModel } from "../core/define.ts";
+import type { ModelDescription, ResolvedModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
 import { inlineLauncher } from "../workers/inline.ts";
