@@ -1,6 +1,7 @@
 // A function in an instance of its own, with everything in between but the worker or the process.
-import { type AnyModel, defineModel } from "../../runtime/core/define.ts";
+import { type AnyModel, defineModel, type ModelOptions } from "../../runtime/core/define.ts";
 import type { LogRecord } from "../../runtime/core/log.ts";
+import type { IoSpec, ParamSpecs } from "../../runtime/core/spec.ts";
 import type { Instance } from "../../runtime/workers/instance.ts";
 import type { FromInstance, Port, ToInstance } from "../../runtime/workers/messages.ts";
 import { type RemoteOptions, type RemotePort, startRemote } from "../../runtime/workers/remote.ts";
@@ -87,9 +88,13 @@ export function openModule(
 }
 
 /** A running instance of a function that has these handlers. */
-export async function startFunction(
-  options: Parameters<typeof defineModel>[0],
-): Promise<{ readonly instance: Instance } & RemoteFunction> {
-  const remote = openFunction(defineModel(options) as AnyModel);
+export async function startFunction<
+  const I extends IoSpec | undefined = undefined,
+  const O extends IoSpec | undefined = undefined,
+  const P extends ParamSpecs | undefined = undefined,
+  M = undefined,
+  S = undefined,
+>(options: ModelOptions<I, O, P, M, S>): Promise<RemoteFunction & { readonly instance: Instance }> {
+  const remote = openFunction(defineModel(options));
   return { ...remote, instance: await remote.started };
 }
