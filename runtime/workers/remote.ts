@@ -23,8 +23,8 @@ import {
 export interface RemotePort extends Port<FromInstance, ToInstance> {
   /** Called once, when the instance is gone without having been asked to. */
   onGone: (why: ModelError) => void;
-  /** Ends the instance at once; `isSilent`: it did not answer in time. */
-  terminate(isSilent: boolean): void;
+  /** Ends the instance at once; `isSilent`: it did not answer in time. A promise resolves when nothing is left of it. */
+  terminate(isSilent: boolean): void | Promise<void>;
 }
 
 /** The options of {@linkcode startRemote}. */
@@ -60,7 +60,7 @@ export async function startRemote(port: RemotePort, options: RemoteOptions, sign
     await Promise.race([instance.loaded, overdue.promise]);
     return instance;
   } catch (error) {
-    port.terminate(signal.aborted);
+    await port.terminate(signal.aborted);
     throw error;
   } finally {
     clearTimeout(timer);
@@ -75,7 +75,7 @@ export async function describeRemote(port: RemotePort, options: RemoteOptions): 
   try {
     return await instance.described;
   } finally {
-    port.terminate(false);
+    await port.terminate(false);
   }
 }
 
@@ -91,6 +91,7 @@ class RemoteInstance implements Instance {
   #lastId = 0; // 0 is the unload's
   #gone: ModelError | undefined;
   #isSilent = false;
+  #terminated: void | Promise<void> = undefined;
 
   constructor(port: RemotePort, options: RemoteOptions) {
     this.#port = port;
@@ -138,7 +139,7 @@ class RemoteInstance implements Instance {
   }
 
   async close(graceMs: number): Promise<void> {
-    if (this.#gone) return;
+    if (this.#gone) return await this.#terminated;
     const done = Promise.withResolvers<void>();
     this.#questions.set(0, done);
     this.#port.post({ type: "unload" });
@@ -146,6 +147,7 @@ class RemoteInstance implements Instance {
       this.#isSilent = !await within(graceMs, done.promise);
     } finally {
       this.#end(undefined, new ModelError("unavailable", `The instance of function "${this.#options.name}" has ended`));
+      await this.#terminated;
     }
   }
 
@@ -218,7 +220,7 @@ class RemoteInstance implements Instance {
   #end(failure: ModelError | undefined, why: ModelError): void {
     if (this.#gone) return;
     this.#gone = why;
-    this.#port.terminate(this.#isSilent);
+    this.#terminated = this.#port.terminate(this.#isSilent);
     this.#fail(why);
     this.#ended.resolve(failure); // before its calls: nobody gives their places away
     for (const run of [...this.#runs.values()]) run.onGone(why);
