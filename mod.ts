@@ -92,7 +92,9 @@ export type {
   ServingStatus,
   SessionHolds,
 } from "./runtime/protocols/adapter.ts";
-export type { ListenOptions, ServeOptions, Server, ServerState } from "./runtime/host/serve.ts";
+export type { FunctionStatus } from "./runtime/host/control.ts";
+export type { Isolation } from "./runtime/host/manifest.ts";
+export type { ListenOptions, ServeOptions, Server, ServerState, UnfitServer } from "./runtime/host/serve.ts";
 import type { AnyModel } from "./runtime/core/define.ts";
 import type { ServeOptions, Server } from "./runtime/host/serve.ts";
 

@@ -124,10 +124,9 @@ export class Registry implements Catalog {
     return this.#find(name, version)?.current.deployment?.status;
   }
 
-  /** Functions with a call in progress. */
-  busy(): string[] {
-    const busy = [...this.#deployed.values()].filter(({ deployment }) => deployment!.status.busy > 0);
-    return busy.map(({ entry }) => entry.name);
+  /** Whether a call is in progress. */
+  get isBusy(): boolean {
+    return [...this.#deployed.values()].some(({ deployment }) => deployment!.status.busy > 0);
   }
 
   /** Whether it is loaded at the start. */

@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
 import { ConfigError } from "./error.ts";
+import { type Isolation, ISOLATION_LEVELS } from "./manifest.ts";
 import type { LogFormat } from "./log_format.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
@@ -15,6 +16,8 @@ export interface Config extends Limits {
   readonly graceMs: number;
   /** What the calls of a process that is replaced get. */
   readonly drainMs: number;
+  /** Where functions run for which `functions.json` names no level. */
+  readonly isolation: Isolation;
   /** Whether changed files are picked up. */
   readonly watch: boolean;
   /** Whether another process restarts this one. */
@@ -39,6 +42,11 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(
       option("--drain-ms <ms>", "how long a process that is replaced waits for its calls", DEFAULT_DRAIN_MS).argParser(
         wholeNumber(0),
+      ),
+    )
+    .addOption(
+      option("--isolation <level>", "where functions run for which functions.json names no level", "worker").choices(
+        ISOLATION_LEVELS,
       ),
     )
     .addOption(new Option("--watch", "pick up changed files (TENSORLET_WATCH)"))

@@ -1,14 +1,12 @@
 // What a supervisor and the server's process that it runs say to each other, and what they say of a server.
 import type { CallKind } from "../core/call.ts";
-import type { Catalog, ModelState } from "../core/catalog.ts";
+import type { ModelState } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { LogFormat } from "./log_format.ts";
+import type { Isolation } from "./manifest.ts";
 
 // As serve.ts has it, which needs this module.
 type ServerState = "starting" | "ready" | "draining" | "stopped";
-
-/** Where a function's code runs. */
-export type Isolation = "inline" | "worker" | "process";
 
 /** What is decided of a function that has ended server processes. */
 export interface Verdict {
@@ -30,19 +28,27 @@ export type Fingerprints = Readonly<Record<string, string>>;
 
 /** A function as `list` shows it. */
 export interface FunctionStatus {
+  /** What callers ask for. */
   readonly name: string;
+  /** What callers may ask for as `name@version`. */
   readonly version: string;
-  /** Counts its reloads. */
+  /** Which load of it this is; a reload makes a new one. */
   readonly revision: number;
+  /** Where it is in its life. */
   readonly state: ModelState;
+  /** Where its code runs. */
   readonly isolation: Isolation;
+  /** What it may do, in short. */
   readonly permissions: string;
+  /** Copies of it that run. */
   readonly instances: number;
+  /** The most copies that may run. */
   readonly maxInstances: number;
-  /** Instances with a call in progress. */
+  /** Calls in progress. */
   readonly busy: number;
   /** Calls that wait for an instance. */
   readonly queued: number;
+  /** What it can answer. */
   readonly kinds: readonly CallKind[];
 }
 
@@ -53,24 +59,6 @@ export interface ServerStatus {
   readonly address: string;
   readonly state: ServerState;
   readonly functions: readonly FunctionStatus[];
-}
-
-/** What a supervised process needs of its server. */
-export interface SupervisedServer {
-  readonly addresses: { readonly grpc: Deno.NetAddr };
-  readonly state: ServerState;
-  readonly functions: Catalog;
-  readonly ready: Promise<void>;
-  readonly finished: Promise<void>;
-  /** Called again, it no longer waits. */
-  shutdown(options?: { readonly graceMs?: number }): Promise<void>;
-  /** Looks at the folder of functions again. */
-  reload?(): Promise<void>;
-  status?(): readonly FunctionStatus[];
-  /** Functions with calls in flight for more than about 100 ms. */
-  busy?(): readonly string[];
-  /** Resolves when a worker cannot be ended. */
-  readonly unfit?: Promise<{ readonly function: string }>;
 }
 
 /** What the supervisor has to know of the configuration, which only its child reads. */
@@ -123,22 +111,21 @@ export type FromChild =
   | { readonly type: "signal"; readonly signal: StopSignal }
   | { readonly type: "status"; readonly status: ServerStatus };
 
-/** What a server says of its functions, with what a catalog knows where it says nothing. */
-export function statusOf(server: SupervisedServer, version: string): ServerStatus {
-  const functions = server.status?.() ?? [...server.functions.list()].map((entry): FunctionStatus => ({
-    name: entry.name,
-    version: entry.version,
-    revision: 0,
-    state: entry.state,
-    isolation: "inline",
-    permissions: "the server's",
-    instances: entry.state === "ready" ? 1 : 0,
-    maxInstances: 1,
-    busy: 0,
-    queued: 0,
-    kinds: entry.kinds,
-  }));
-  return { version, address: formatAddress(server.addresses.grpc), state: server.state, functions };
+/** What a server says of itself. */
+export function statusOf(
+  server: {
+    readonly addresses: { readonly grpc: Deno.NetAddr };
+    readonly state: ServerState;
+    status(): readonly FunctionStatus[];
+  },
+  version: string,
+): ServerStatus {
+  return {
+    version,
+    address: formatAddress(server.addresses.grpc),
+    state: server.state,
+    functions: server.status(),
+  };
 }
 
 /** `host:port`. */

@@ -69,14 +69,15 @@ interface At {
 /** Returns the checked value of a field, or throws what is wrong with it. */
 type Check<T> = (value: unknown, at: At, field: string) => T;
 
-const LEVELS: readonly Isolation[] = ["inline", "worker", "process"];
+/** Every level, the least isolated first. */
+export const ISOLATION_LEVELS: readonly Isolation[] = ["inline", "worker", "process"];
 
 // What a timer can wait for.
 const MAX_MS = 2 ** 31 - 1;
 
 const FIELDS: { readonly [K in keyof Fields]: Check<Fields[K]> } = {
   isolation(value, { refuse }, field) {
-    const level = LEVELS.find((each) => each === value);
+    const level = ISOLATION_LEVELS.find((each) => each === value);
     if (level === undefined) throw refuse.value(field, value, '"inline", "worker" or "process"');
     return level;
   },

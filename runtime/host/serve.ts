@@ -45,14 +45,18 @@ export interface ServeOptions {
   readonly isolation?: Isolation;
   /** Reloads the functions of a folder when their files change. @default {false} */
   readonly watch?: boolean;
-  /** What a supervisor has decided of functions that ended server processes. */
-  readonly verdicts?: Verdicts;
-  /** Told of a function with a verdict whose files have changed. */
-  readonly onChanged?: (name: string) => void;
   /** Where log records go. @default lines on stderr, from `info` on */
   readonly log?: Logger;
   /** Shuts the server down when it aborts. */
   readonly signal?: AbortSignal;
+}
+
+/** What only a server's process sets. */
+export interface ProcessOptions extends ServeOptions {
+  /** What a supervisor has decided of functions that ended server processes. */
+  readonly verdicts?: Verdicts;
+  /** Told of a function with a verdict whose files have changed. */
+  readonly onChanged?: (name: string) => void;
 }
 
 /** Where a server is in its life. */
@@ -82,10 +86,6 @@ export interface Server extends AsyncDisposable {
   reload(): Promise<void>;
   /** What each function does right now. */
   status(): readonly FunctionStatus[];
-  /** Functions whose calls were in progress at the last time of asking too. */
-  busy(): readonly string[];
-  /** What tells a function's files from other ones, by name. */
-  fingerprints(): Readonly<Record<string, string>>;
   /** Finishes the calls in progress, for `graceMs` at most. Called again, it no longer waits for them. */
   shutdown(options?: { readonly graceMs?: number }): Promise<void>;
 }
@@ -93,8 +93,8 @@ export interface Server extends AsyncDisposable {
 /** Serves a folder of functions, or definitions by name. Rejects where the address cannot be had. */
 export async function serve(
   models: URL | string | Readonly<Record<string, AnyModel>>,
-  options: ServeOptions = {},
-): Promise<Server> {
+  options: ProcessOptions = {},
+): Promise<ProcessServer> {
   const log = options.log ?? createStderrLogger("text", "info");
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
@@ -157,7 +157,15 @@ interface Parts {
 /** What the functions' close and unload get at a shutdown: one that hangs must not keep the process. */
 const HOOKS_MS = 5_000;
 
-class RunningServer implements Server {
+/** A server as its own process sees it. */
+export interface ProcessServer extends Server {
+  /** Functions in this process whose calls were in progress at the last time of asking too. */
+  busy(): readonly string[];
+  /** What tells a function's files from other ones, by name. */
+  fingerprints(): Readonly<Record<string, string>>;
+}
+
+class RunningServer implements ProcessServer {
   readonly #parts: Parts;
   readonly #finished = Promise.withResolvers<void>();
   readonly #unfollow: () => void;
@@ -205,8 +213,15 @@ class RunningServer implements Server {
 
   busy(): readonly string[] {
     const before = this.#busy;
-    this.#busy = new Set(this.#parts.registry.busy());
+    this.#busy = new Set(this.#inProgress());
     return [...this.#busy].filter((name) => before.has(name));
+  }
+
+  // What runs in a process of its own cannot end this one.
+  #inProgress(): string[] {
+    if (!this.#parts.registry.isBusy) return [];
+    const busy = this.status().filter(({ busy, isolation }) => busy > 0 && isolation !== "process");
+    return busy.map(({ name }) => name);
   }
 
   fingerprints(): Readonly<Record<string, string>> {

@@ -3,13 +3,13 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Logger } from "../core/log.ts";
 import { hasGoawayFault } from "../transports/grpc/http2_patch.ts";
 import type { Config } from "./config.ts";
-import { formatAddress, SIGNALS, type Start, statusOf, type SupervisedServer, type Verdicts } from "./control.ts";
+import { formatAddress, SIGNALS, type Start, statusOf } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { ConfigError } from "./error.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
-import { serve, type ServeOptions } from "./serve.ts";
+import { type ProcessServer, serve } from "./serve.ts";
 import type { SupervisorLink } from "./supervised.ts";
 
 const LISTEN_FAILURES: Readonly<Record<string, string>> = {
@@ -21,16 +21,6 @@ const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EAI_AGAIN: "there is no such host",
 };
 
-type Serve = (
-  functionsDir: string,
-  options: ServeOptions & {
-    readonly watch?: boolean;
-    readonly verdicts?: Verdicts;
-    /** The files of a function have changed. */
-    readonly onChanged?: (name: string) => void;
-  },
-) => Promise<SupervisedServer>;
-
 /** Serves until it is told to stop; resolves to the exit status. `alone` says why there is no supervisor. */
 export async function runServer(
   config: Config,
@@ -39,10 +29,10 @@ export async function runServer(
 ): Promise<number> {
   const log = createStderrLogger(config.logFormat, config.logLevel);
   keepAlive(log);
-  const start = await link?.start(config, config.functionsDir);
-  if (start?.first ?? true) warn(log, alone);
+  const start = await link?.start(config);
   const server = await listen(config, start, link, log);
-  const end = link ? link.follow(server, config.functionsDir, denoJson.version) : runAlone(server, log);
+  if (start?.first ?? true) warn(log, alone);
+  const end = link ? link.follow(server, denoJson.version) : runAlone(server, log);
   announce(config, server, start?.first ?? true, log);
   const why = await end;
   log.info(why);
@@ -64,15 +54,16 @@ async function listen(
   start: Start | undefined,
   link: SupervisorLink | undefined,
   log: Logger,
-): Promise<SupervisedServer> {
-  const { hostname, graceMs, watch } = config;
+): Promise<ProcessServer> {
+  const { hostname, graceMs, isolation, watch } = config;
   const { port, reusePort, verdicts } = start ?? { port: config.port, reusePort: false, verdicts: {} };
   try {
-    return await (serve as Serve)(config.functionsDir, {
+    return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },
       limits: config,
       graceMs,
       log,
+      isolation,
       watch,
       verdicts,
       ...link && { onChanged: (name) => link.changed(name) },
@@ -85,7 +76,7 @@ async function listen(
   }
 }
 
-function announce({ logFormat }: Config, server: SupervisedServer, isFirst: boolean, log: Logger): void {
+function announce({ logFormat }: Config, server: ProcessServer, isFirst: boolean, log: Logger): void {
   const address = `grpc://${formatAddress(server.addresses.grpc)}`;
   const entries = [...server.functions.list()];
   if (!isFirst) log.info("serving again", { address, pid: Deno.pid });
@@ -100,7 +91,7 @@ function announce({ logFormat }: Config, server: SupervisedServer, isFirst: bool
   });
 }
 
-async function runAlone(server: SupervisedServer, log: Logger): Promise<"stopped"> {
+async function runAlone(server: ProcessServer, log: Logger): Promise<"stopped"> {
   const { port } = server.addresses.grpc;
   const closeSocket = openControlSocket(port, () => Promise.resolve(statusOf(server, denoJson.version)), log);
   const unlisten = Object.entries(SIGNALS).map(([signal, exitCode]) =>
@@ -110,8 +101,8 @@ async function runAlone(server: SupervisedServer, log: Logger): Promise<"stopped
       server.shutdown();
     })
   );
-  if (Deno.build.os !== "windows") unlisten.push(onSignal("SIGHUP", () => void server.reload?.()));
-  server.unfit?.then(({ function: name }) => {
+  if (Deno.build.os !== "windows") unlisten.push(onSignal("SIGHUP", () => void server.reload()));
+  server.unfit.then(({ function: name }) => {
     log.error(`A worker of function "${name}" cannot be ended: its thread goes on, since no supervisor is there`);
   });
   try {

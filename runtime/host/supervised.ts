@@ -8,11 +8,9 @@ import {
   statusOf,
   type StopSignal,
   SUPERVISED,
-  type SupervisedServer,
   type ToChild,
-  type Verdicts,
 } from "./control.ts";
-import { fingerprintsOf } from "./fingerprint.ts";
+import type { ProcessServer } from "./serve.ts";
 
 /** How often is looked at what may have changed. */
 const TICK_MS = 100;
@@ -20,11 +18,11 @@ const TICK_MS = 100;
 /** The line of a process to its supervisor. */
 export interface SupervisorLink {
   /** Waits until it may listen. */
-  start(settings: Settings, functionsDir: string): Promise<Start>;
+  start(settings: Settings): Promise<Start>;
   /** The files of a function have changed. */
   changed(name: string): void;
   /** Reports of the server and obeys, until it has ended; resolves to what it was ended for. */
-  follow(server: SupervisedServer, functionsDir: string, version: string): Promise<"retired" | "stopped">;
+  follow(server: ProcessServer, version: string): Promise<"retired" | "stopped">;
 }
 
 /** The line to the supervisor, in a process that one has started. */
@@ -36,7 +34,7 @@ export function supervisorLink(): SupervisorLink | undefined {
 
 class Link implements SupervisorLink {
   readonly #started = Promise.withResolvers<Start>();
-  #server: SupervisedServer | undefined;
+  #server: ProcessServer | undefined;
   #version = "";
   #isRetired = false;
 
@@ -56,23 +54,22 @@ class Link implements SupervisorLink {
     if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => {});
   }
 
-  async start(settings: Settings, functionsDir: string): Promise<Start> {
+  async start(settings: Settings): Promise<Start> {
     this.#send({ type: "hello", settings });
-    const start = await this.#started.promise;
-    return { ...start, verdicts: await this.#valid(start.verdicts, functionsDir) };
+    return await this.#started.promise;
   }
 
   changed(name: string): void {
     this.#send({ type: "changed", function: name });
   }
 
-  async follow(server: SupervisedServer, functionsDir: string, version: string): Promise<"retired" | "stopped"> {
+  async follow(server: ProcessServer, version: string): Promise<"retired" | "stopped"> {
     this.#server = server;
     this.#version = version;
     this.#send({ type: "listening", port: server.addresses.grpc.port });
-    fingerprintsOf(functionsDir).then((fingerprints) => this.#send({ type: "files", fingerprints }));
+    this.#send({ type: "files", fingerprints: server.fingerprints() });
     server.ready.then(() => this.#send({ type: "ready" }));
-    server.unfit?.then(({ function: name }) => this.#send({ type: "unfit", function: name }));
+    server.unfit.then(({ function: name }) => this.#send({ type: "unfit", function: name }));
     await server.finished;
     return this.#isRetired ? "retired" : "stopped";
   }
@@ -84,29 +81,10 @@ class Link implements SupervisorLink {
     if (this.#server.state === "starting" || this.#server.state === "ready") this.#server.shutdown();
   }
 
-  // A verdict is about files; where they are other ones by now, it is none.
-  async #valid(verdicts: Verdicts, functionsDir: string): Promise<Verdicts> {
-    if (Object.keys(verdicts).length === 0) return verdicts;
-    const fingerprints = await fingerprintsOf(functionsDir);
-    const valid = Object.entries(verdicts).filter(([name, { fingerprint }]) => {
-      const isSame = fingerprint === undefined || fingerprint === fingerprints[name];
-      if (!isSame) this.changed(name);
-      return isSame;
-    });
-    return Object.fromEntries(valid);
-  }
-
   #reported = "";
 
-  #reportBusy(server: SupervisedServer): void {
-    let functions = server.busy?.() ?? [];
-    if (functions.length > 0 && server.status) {
-      // What runs in a process of its own cannot end this one.
-      const elsewhere = new Set(
-        server.status().filter(({ isolation }) => isolation === "process").map(({ name }) => name),
-      );
-      functions = functions.filter((name) => !elsewhere.has(name));
-    }
+  #reportBusy(server: ProcessServer): void {
+    const functions = server.busy();
     const text = functions.join(" ");
     if (text !== this.#reported) this.#send({ type: "busy", functions });
     this.#reported = text;
@@ -123,7 +101,7 @@ class Link implements SupervisorLink {
         if (message.now !== undefined) Deno.exit(SIGNALS[message.now]);
         return void this.#server?.shutdown();
       case "reload":
-        return void this.#server?.reload?.();
+        return void this.#server?.reload();
       case "status":
         if (this.#server) this.#send({ type: "status", status: statusOf(this.#server, this.#version) });
     }

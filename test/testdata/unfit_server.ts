@@ -14,9 +14,9 @@ const SETTINGS: Settings = {
   logLevel: "info",
 };
 
-async function serveSupervised(functionsDir: string): Promise<void> {
+async function serveSupervised(): Promise<void> {
   const link = supervisorLink()!;
-  const { port, reusePort, verdicts } = await link.start(SETTINGS, functionsDir);
+  const { port, reusePort, verdicts } = await link.start(SETTINGS);
   const unfit = Promise.withResolvers<{ readonly function: string }>();
   const busy = new Set<string>();
   const server = await serve({
@@ -58,10 +58,12 @@ async function serveSupervised(functionsDir: string): Promise<void> {
       },
       shutdown: (options) => server.shutdown(options),
       reload: () => Promise.resolve(console.log("reloads")),
+      status: () => server.status(),
+      fingerprints: () => ({}),
+      [Symbol.asyncDispose]: () => server.shutdown(),
       busy: () => [...busy],
       unfit: unfit.promise,
     },
-    functionsDir,
     "1.0.0",
   );
   console.log(`serving in ${Deno.pid} on ${server.addresses.grpc.port}, verdicts ${JSON.stringify(verdicts)}`);
@@ -71,5 +73,5 @@ async function serveSupervised(functionsDir: string): Promise<void> {
 if (!Deno.env.has(SUPERVISED)) {
   Deno.exit(await supervise(["run", "-A", decodeURIComponent(new URL(import.meta.url).pathname), ...Deno.args]));
 }
-await serveSupervised(Deno.args[0]!);
+await serveSupervised();
 Deno.exit(0);
