@@ -117,23 +117,27 @@ Deno.test("Registry.onChange() tells of every state and every change of the list
   assertEquals(seen, ["1 loading", "1 ready", "2 registered,1 ready", "1 ready"]);
 });
 
-Deno.test("Registry.statusOf() and busy() tell what runs", async () => {
+Deno.test("Registry.statusOf() and isBusy tell what runs", async () => {
   const gate = Promise.withResolvers<void>();
   const registry = registryOf({ a: labelled("a", [], gate.promise), b: EMPTY });
   registry.addFailed("c", "1");
-  assertEquals([registry.statusOf("a", "1"), registry.busy()], [
+  assertEquals([registry.statusOf("a", "1"), registry.isBusy], [
     { instances: 0, maxInstances: 1, busy: 0, queued: 0 },
-    [],
+    false,
   ]);
   const call = predict(registry);
   await settled();
-  assertEquals([registry.statusOf("a", "1"), registry.busy()], [
+  assertEquals([registry.statusOf("a", "1"), registry.isBusy], [
     { instances: 1, maxInstances: 1, busy: 1, queued: 0 },
-    ["a"],
+    true,
   ]);
   gate.resolve();
   await call;
-  assertEquals([registry.busy(), registry.statusOf("a", "2"), registry.statusOf("x", "1")], [[], undefined, undefined]);
+  assertEquals([registry.isBusy, registry.statusOf("a", "2"), registry.statusOf("x", "1")], [
+    false,
+    undefined,
+    undefined,
+  ]);
 });
 
 Deno.test("Registry.endSession() runs the close of the load that served the session, with a copy of it", async () => {

@@ -146,7 +146,7 @@ class CollectingServer(Server):
     def __init__(self, functions, env=None, **kw):
         self._figures = tempfile.NamedTemporaryFile("r")
         preload = "--preload=" + os.path.join(ROOT, "test", "e2e", "testdata", "collect.ts")
-        super().__init__(functions, run_args=[preload], env=dict(env or {}, DENO_V8_FLAGS="--expose-gc,--max-old-space-size=64", COLLECT_LOG=self._figures.name), **kw)
+        super().__init__(functions, run_args=[preload], env=dict(env or {}, DENO_V8_FLAGS="--expose-gc", COLLECT_LOG=self._figures.name), **kw)
 
     def collect(self, secs=20):
         """(RSS, heap and what it keeps outside) after a collection, in MB; None where the server does not do it in time."""
