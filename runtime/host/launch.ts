@@ -5,11 +5,12 @@ import type { Logger } from "../core/log.ts";
 import { inlineLauncher } from "../workers/inline.ts";
 import type { Launch } from "../workers/instance.ts";
 import { permissionHint, toFlags, toWorkerPermissions } from "../workers/permissions.ts";
-import { processLauncher } from "../workers/process.ts";
+import { describeInProcess, processLauncher, type ProcessOptions } from "../workers/process.ts";
 import { describeInWorker } from "../workers/describe.ts";
 import type { FunctionSource } from "../workers/runner.ts";
 import { workerLauncher } from "../workers/worker.ts";
 import { importFunction } from "./loader.ts";
+import type { Isolation } from "./manifest.ts";
 import type { FoundFunction } from "./scan.ts";
 
 /** What a launcher tells of. */
@@ -21,8 +22,8 @@ export interface LaunchEvents {
   readonly onDrift: () => void;
 }
 
-const DESCRIBE_TIMEOUT_MS = 30_000;
-const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+/** What the import of one file may take; the server starts to listen after it. */
+const DESCRIBE_TIMEOUT_MS = 10_000;
 
 /** What a function is (an inline one is imported), or why that cannot be told. */
 export type Described = PromiseSettledResult<ModelDescription | ResolvedModel>;
@@ -42,17 +43,23 @@ export async function describeFunctions(
   options: DescribeFunctionsOptions,
 ): Promise<Map<FoundFunction, Described>> {
   const described = new Map<FoundFunction, Described>();
-  const inline = functions.filter(({ settings }) => settings.isolation === "inline");
-  const isolated = functions.filter(({ settings }) => settings.isolation !== "inline");
+  const at = (level: Isolation) => functions.filter(({ settings }) => settings.isolation === level);
   // A share for each processor.
-  const share = Math.ceil(isolated.length / navigator.hardwareConcurrency);
+  const workers = at("worker");
+  const share = Math.ceil(workers.length / navigator.hardwareConcurrency);
   const shares = Array.from(
     { length: navigator.hardwareConcurrency },
-    (_, i) => isolated.slice(i * share, (i + 1) * share),
+    (_, i) => workers.slice(i * share, (i + 1) * share),
   );
   await Promise.all([
-    ...inline.map(async (found) => {
+    ...at("inline").map(async (found) => {
       const [result] = await Promise.allSettled([importFunction(found, options.reloads)]);
+      described.set(found, result!);
+    }),
+    ...at("process").map(async (found) => {
+      const [result] = await Promise.allSettled([
+        describeInProcess(processOptions(found, options.log), DESCRIBE_TIMEOUT_MS),
+      ]);
       described.set(found, result!);
     }),
     ...shares.map(async (part) => {
@@ -104,11 +111,15 @@ export function launcherOf(
     },
   };
   if (settings.isolation === "process") {
-    const flags = toFlags(settings.permissions, assets);
-    return processLauncher({ ...options, flags, heapMb: settings.heapMb, config: CONFIG });
+    return processLauncher({ ...processOptions(found, events.log), ...options });
   }
   const permissions = toWorkerPermissions(settings.permissions, assets);
   return workerLauncher({ ...options, permissions, onStuck: events.onStuck });
+}
+
+function processOptions(found: FoundFunction, log: Logger): ProcessOptions {
+  const { settings, assets } = found;
+  return { ...remoteOptions(found, log), flags: toFlags(settings.permissions, assets), heapMb: settings.heapMb };
 }
 
 function remoteOptions(found: FoundFunction, log: Logger) {

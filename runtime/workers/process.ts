@@ -1,13 +1,14 @@
 // Instances in child processes: a heap limit, permissions of their own, and an end that nothing can put off. The child
 // is not trusted: whatever it sends, only its own calls suffer.
 import { timingSafeEqual } from "node:crypto";
+import type { ModelDescription } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import { within } from "../core/signal.ts";
 import { bootstrapModule } from "./bootstrap.ts";
 import { FrameWriter, readFrames, writeAll } from "./frames.ts";
 import type { Launch } from "./instance.ts";
 import type { FromInstance, ToInstance } from "./messages.ts";
-import { type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
+import { describeRemote, type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
 import type { FunctionSource } from "./runner.ts";
 
 /** The options of {@linkcode processLauncher}. */
@@ -29,6 +30,19 @@ export interface ProcessOptions extends RemoteOptions {
 /** Runs a function in processes of its own. */
 export function processLauncher(options: ProcessOptions): Launch {
   return (signal) => startRemote(new ProcessPort(options), options, signal);
+}
+
+/** Reads what a function is, in a process that ends then; rejects with what its file throws, or after `timeoutMs`. */
+export async function describeInProcess(options: ProcessOptions, timeoutMs: number): Promise<ModelDescription> {
+  const port = new ProcessPort(options, true);
+  const late = () =>
+    port.onGone(new ModelError("unavailable", `Its file took more than ${timeoutMs} ms to be imported`));
+  const timer = setTimeout(late, timeoutMs);
+  try {
+    return await describeRemote(port, options);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** What a process gets to end once it has closed its connection. */
@@ -56,11 +70,11 @@ class ProcessPort implements RemotePort {
   #writer: FrameWriter | undefined;
   #isTerminated = false;
 
-  constructor(options: ProcessOptions) {
+  constructor(options: ProcessOptions, describeOnly = false) {
     this.#options = options;
     const socket = new ChildSocket();
     try {
-      this.#child = spawn(options, socket.path);
+      this.#child = spawn(options, socket.path, describeOnly);
     } catch (error) {
       socket.close();
       throw error;
@@ -266,9 +280,9 @@ async function forward(
   }
 }
 
-function spawn(options: ProcessOptions, socketPath: string): Deno.ChildProcess {
+function spawn(options: ProcessOptions, socketPath: string, describeOnly: boolean): Deno.ChildProcess {
   const { name, version, file, flags, heapMb, config = OWN_CONFIG } = options;
-  const source: FunctionSource = { name, version, base: file.href };
+  const source: FunctionSource = { name, version, base: file.href, describeOnly };
   const args = [
     "run",
     ...withSocket(flags, socketPath),
