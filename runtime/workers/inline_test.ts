@@ -134,7 +134,7 @@ Deno.test("inlinePool() warns of a handler that ignores the abort of its call, a
   assertEquals(await call, "cancelled");
   await clock.advance(2000);
   assertEquals(records.filter(({ level }) => level === "warn").map(({ fields }) => fields), [
-    { model: "model", graceMs: 2000 },
+    { model: "model", version: "1", graceMs: 2000 },
   ]);
   gate.resolve();
   await other;

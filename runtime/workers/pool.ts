@@ -5,9 +5,10 @@ import type { ModelDescription, SessionEnd } from "../core/define.ts";
 import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
 import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
-import type { Logger } from "../core/log.ts";
+import { type Logger, withFields } from "../core/log.ts";
 import { abortable, atDeadline, deadlineExceeded, linkSignals, within } from "../core/signal.ts";
 import type { Instance, Launch } from "./instance.ts";
+import { type Member, Watchdog } from "./watchdog.ts";
 
 /** A function's bounds; the host decides them. */
 export interface PoolLimits {
@@ -46,28 +47,20 @@ export interface PoolOptions {
   readonly log: Logger;
 }
 
-interface Member {
-  readonly instance: Instance;
-  busy: number;
+interface PoolMember extends Member {
   idleSince: number;
-  /** Takes no more calls: it is to be ended. */
-  leaving: boolean;
   /** Calls that ended well since it started. */
   served: number;
-  /** Told when no call but an overdue one is left. */
-  onEmpty: () => void;
 }
 
 interface Waiting {
-  readonly take: (member: Member) => void;
+  readonly take: (member: PoolMember) => void;
   readonly refuse: (error: ModelError) => void;
 }
 
 const MAX_RETRY_MS = 60_000;
-/** An instance whose event loop is free answers a probe within a moment; a busy machine gets some more. */
-const PROBE_MS = 1_000;
-/** What the other calls of an instance get that is to be ended because one handler ignores its abort. */
-const LEAVE_MS = 10_000;
+/** How long a handler may hold its event loop where its calls have no bound of their own. */
+const MAX_BLOCKED_MS = 60_000;
 /** Instances that die one after the other without having answered a call before the function counts as failed. */
 const MAX_CRASHES = 3;
 
@@ -78,14 +71,15 @@ export class Pool implements Deployment {
   readonly #options: PoolOptions;
   /** A warm function keeps an instance: without one it would count as not serving. */
   readonly #min: number;
-  readonly #members = new Set<Member>();
+  readonly #members = new Set<PoolMember>();
   readonly #queue = new Set<Waiting>();
   /** Where each session was served last. */
-  readonly #homes = new Map<string, Member>();
+  readonly #homes = new Map<string, PoolMember>();
   readonly #closing = new AbortController();
+  readonly #watchdog: Watchdog;
   #onChange: () => void = () => {};
   #state: ModelState = "registered";
-  #launching: Promise<Member>[] = [];
+  #launching: Promise<PoolMember>[] = [];
   /** Launches in progress, those that came too late for their call among them. */
   readonly #launched = new Set<Promise<unknown>>();
   #calls = 0;
@@ -101,6 +95,14 @@ export class Pool implements Deployment {
     this.#options = options;
     this.description = options.description;
     this.warm = options.warm;
+    const { graceMs, callTimeoutMs = MAX_BLOCKED_MS } = options.limits;
+    this.#watchdog = new Watchdog({
+      name: options.description.name,
+      graceMs,
+      maxBlockedMs: callTimeoutMs,
+      log: withFields(options.log, { version: options.description.version }),
+      replace: () => this.#restore(),
+    });
     this.#min = options.warm ? Math.max(1, options.limits.instances.min) : options.limits.instances.min;
   }
 
@@ -146,7 +148,7 @@ export class Pool implements Deployment {
     }
   }
 
-  async *#runOn(member: Member, call: Call): AsyncGenerator<Reply, void, undefined> {
+  async *#runOn(member: PoolMember, call: Call): AsyncGenerator<Reply, void, undefined> {
     if (call.kind === "chat" && this.description.hasClose) this.#homes.set(call.sessionId, member);
     let run: Run;
     try {
@@ -155,6 +157,7 @@ export class Pool implements Deployment {
       this.#release(member);
       throw error;
     }
+    if (member.instance.isolated) this.#watchdog.watch(this.#members);
     let answered = false;
     let settled = false;
     let overdue: ReturnType<typeof setTimeout> | undefined;
@@ -171,12 +174,12 @@ export class Pool implements Deployment {
     } finally {
       // A session whose first turn fails may never be ended.
       if (!answered && call.kind === "chat" && !call.session) this.#homes.delete(call.sessionId);
-      if (!settled) overdue = setTimeout(() => this.#onOverdue(member), this.#options.limits.graceMs);
+      if (!settled) overdue = setTimeout(() => this.#watchdog.onOverdue(member), this.#options.limits.graceMs);
     }
   }
 
   // A place in an instance: at once where one is free, else first come first served.
-  async #acquire(call: Call): Promise<Member> {
+  async #acquire(call: Call): Promise<PoolMember> {
     const free = this.#freeMember(call);
     if (free) {
       free.busy++;
@@ -193,7 +196,7 @@ export class Pool implements Deployment {
         { details: { retryAfterMs: 1000 } },
       );
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Member>();
+    const { promise, resolve, reject } = Promise.withResolvers<PoolMember>();
     const waiting: Waiting = { take: resolve, refuse: reject };
     this.#queue.add(waiting);
     this.#launchForQueue();
@@ -207,18 +210,18 @@ export class Pool implements Deployment {
   }
 
   // The least busy instance that has a place; a session's own where it has one.
-  #freeMember(call: Call): Member | undefined {
+  #freeMember(call: Call): PoolMember | undefined {
     const { concurrency } = this.#options.limits;
     const home = call.kind === "chat" ? this.#homes.get((call as ChatCall).sessionId) : undefined;
     if (home && !home.leaving && home.busy < concurrency) return home;
-    let best: Member | undefined;
+    let best: PoolMember | undefined;
     for (const member of this.#members) {
       if (!member.leaving && member.busy < concurrency && (!best || member.busy < best.busy)) best = member;
     }
     return best;
   }
 
-  #release(member: Member): void {
+  #release(member: PoolMember): void {
     member.busy--;
     if (member.busy <= 1) member.onEmpty();
     const [next] = this.#queue;
@@ -257,7 +260,7 @@ export class Pool implements Deployment {
     return Date.now() < this.#retryAt;
   }
 
-  #launch(): Promise<Member> {
+  #launch(): Promise<PoolMember> {
     if (this.#members.size === 0 && !this.#pauses) this.#setState("loading");
     const launching = this.#startOne().finally(() => {
       this.#launching = this.#launching.filter((other) => other !== launching);
@@ -268,7 +271,7 @@ export class Pool implements Deployment {
     return launching;
   }
 
-  async #startOne(): Promise<Member> {
+  async #startOne(): Promise<PoolMember> {
     const { log, limits, launch, description } = this.#options;
     this.#closing.signal.throwIfAborted();
     if (this.#pauses) throw this.#loadFailure();
@@ -307,8 +310,15 @@ export class Pool implements Deployment {
     }
   }
 
-  #join(instance: Instance): Member {
-    const member: Member = { instance, busy: 0, idleSince: Date.now(), leaving: false, served: 0, onEmpty: () => {} };
+  #join(instance: Instance): PoolMember {
+    const member: PoolMember = {
+      instance,
+      busy: 0,
+      idleSince: Date.now(),
+      leaving: false,
+      served: 0,
+      onEmpty: () => {},
+    };
     this.#members.add(member);
     this.#setState("ready");
     instance.ended.then((error) => this.#onEnded(member, error));
@@ -336,7 +346,7 @@ export class Pool implements Deployment {
     }, delayMs);
   }
 
-  #onEnded(member: Member, error: ModelError | undefined): void {
+  #onEnded(member: PoolMember, error: ModelError | undefined): void {
     const wasExpected = member.leaving;
     member.leaving = true;
     this.#members.delete(member);
@@ -374,30 +384,6 @@ export class Pool implements Deployment {
     );
   }
 
-  // A handler that ignored its abort for the grace time.
-  async #onOverdue(member: Member): Promise<void> {
-    const { log, limits, description } = this.#options;
-    const { instance } = member;
-    if (!instance.isolated) {
-      log.warn("A handler goes on though its call was aborted; it keeps its place", { graceMs: limits.graceMs });
-      return;
-    }
-    if (member.leaving) return;
-    member.leaving = true;
-    const reason = `Function "${description.name}" ignored an abort for ${limits.graceMs} ms (option graceMs)`;
-    log.warn(`${reason}: its instance is replaced`, { version: description.version });
-    const responds = await instance.responds(PROBE_MS);
-    this.#restore();
-    if (responds) {
-      const emptied = Promise.withResolvers<void>();
-      member.onEmpty = emptied.resolve;
-      if (member.busy > 1) await within(LEAVE_MS, emptied.promise);
-    }
-    instance.kill(
-      new ModelError("unavailable", `${reason}; its instance was ended`, { details: { retryAfterMs: 100 } }),
-    );
-  }
-
   // One timer for all instances: to start and clear one for every call would cost more than the call's own bookkeeping.
   #armIdle(): void {
     const { idleMs } = this.#options.limits;
@@ -422,7 +408,7 @@ export class Pool implements Deployment {
     this.#armIdle();
   }
 
-  async #end(member: Member): Promise<void> {
+  async #end(member: PoolMember): Promise<void> {
     member.leaving = true;
     this.#members.delete(member);
     if (this.#members.size + this.#launching.length === 0 && this.#state === "ready") this.#setState("registered");
@@ -464,6 +450,7 @@ export class Pool implements Deployment {
     this.#drained = Promise.withResolvers<void>();
     if (this.#calls > 0) await this.#drained.promise;
     this.#closing.abort(new ModelError("unavailable", "The server is shutting down"));
+    this.#watchdog.close();
     await Promise.all(this.#launched);
     await Promise.all([...this.#members].map((member) => this.#end(member)));
     clearTimeout(this.#idleTimer);

@@ -127,10 +127,44 @@ Deno.test("Pool only warns of a handler that ignores its abort in an instance th
   assertEquals(records.filter(({ level }) => level === "warn"), [{
     level: "warn",
     message: "A handler goes on though its call was aborted; it keeps its place",
-    fields: { graceMs: 100 },
+    fields: { version: "1", graceMs: 100 },
   }]);
   instance(0).runs[1]!.finish();
   assertEquals(await codeOf(other), "ok");
+});
+
+Deno.test("Pool ends an instance that holds its event loop, though its call has no deadline", async () => {
+  using clock = new FakeClock();
+  const { instance, call, records, launches } = fakePool({ concurrency: 1 });
+  const endless = call("endless");
+  await settled();
+  instance(0).isFree = new Promise(() => {}); // asked after five seconds, for a minute
+  const waiting = call("waiting");
+  await clock.advance(64_999);
+  assertEquals(instance(0).killed, undefined);
+  await clock.advance(1);
+  assertEquals([await codeOf(endless), instance(0).killed?.code, launches.length], ["unavailable", "unavailable", 2]);
+  assertEquals(records.filter(({ level }) => level === "warn").map(({ message }) => message), [
+    'Function "model" held its event loop for 60000 ms: its instance is replaced',
+  ]);
+  instance(1).runs[0]!.finish();
+  assertEquals(await codeOf(waiting), "ok");
+});
+
+Deno.test("Pool lets a long computation alone that ends in time", async () => {
+  using clock = new FakeClock();
+  const { instance, call } = fakePool({ callTimeoutMs: 30_000 });
+  const slow = call("slow");
+  await settled();
+  const probe = Promise.withResolvers<boolean>();
+  instance(0).isFree = probe.promise;
+  await clock.advance(29_000);
+  probe.resolve(true);
+  await settled();
+  instance(0).runs[0]!.finish();
+  assertEquals([await codeOf(slow), instance(0).killed], ["ok", undefined]);
+  await clock.advance(10_000);
+  assertEquals(instance(0).killed, undefined);
 });
 
 const closings = (instances: readonly FakeInstance[]) => instances.map(({ closed }) => closed.length);
@@ -151,7 +185,9 @@ Deno.test("Pool ends an instance that was idle for its time, and starts one agai
   await clock.advance(999);
   assertEquals(instance(0).closed, []);
   await clock.advance(1);
-  assertEquals([instance(0).closed, pool.state, pool.status.instances, clock.armed], [[70], "registered", 0, 0]);
+  assertEquals([instance(0).closed, pool.state, pool.status.instances], [[70], "registered", 0]);
+  await clock.advance(5000);
+  assertEquals(clock.armed, 0);
   const third = call("c");
   await settled();
   instance(1).runs[0]!.finish();

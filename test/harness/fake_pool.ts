@@ -4,7 +4,7 @@ import { defineModel, describeModel, resolveModel, type SessionEnd } from "../..
 import { ModelError } from "../../runtime/core/error.ts";
 import type { Run } from "../../runtime/core/execute.ts";
 import type { LogRecord } from "../../runtime/core/log.ts";
-import { abortable, linkSignals } from "../../runtime/core/signal.ts";
+import { abortable, linkSignals, within } from "../../runtime/core/signal.ts";
 import type { Instance, Launch } from "../../runtime/workers/instance.ts";
 import { DEFAULT_POOL_LIMITS, Pool, type PoolLimits } from "../../runtime/workers/pool.ts";
 import { chatCall, collect, NEVER, predictCall, recordLog } from "./calls.ts";
@@ -89,8 +89,10 @@ export class FakeInstance implements Instance {
     await this.endingSession;
   }
 
-  responds(): Promise<boolean> {
-    return Promise.resolve(this.isFree);
+  async responds(ms: number): Promise<boolean> {
+    let isFree = false;
+    const answered = Promise.resolve(this.isFree).then((answer) => void (isFree = answer));
+    return await within(ms, answered) && isFree;
   }
 
   async close(graceMs: number): Promise<void> {
