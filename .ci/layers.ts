@@ -62,6 +62,8 @@ export const TABLE: readonly Row[] = [
   // What runs in an instance must need no permission, so packages and Node stay out of it.
   { modules: "runtime/workers/process*.ts", may: [CORE, "runtime/workers/**", "node:crypto"] },
   { modules: "runtime/workers/frames.ts", may: [CORE, "runtime/workers/**", "node:buffer", "node:v8"] },
+  // Loaded for functions, which import it.
+  { modules: "runtime/workers/function_file.ts", may: ["mod.ts"] },
   { modules: "runtime/workers/**", may: [CORE, "runtime/workers/**"] },
   { modules: "runtime/protocols/mod.ts", may: ["runtime/protocols/*/adapter.ts"], types: [ADAPTER] },
   { modules: ADAPTER, may: [CORE] },

@@ -23,8 +23,13 @@ const NOT_IN_CORE = [
 /** The places whose files export by default: functions, and what tests and examples serve like functions. */
 const DEFAULT_EXPORTS = [/^functions\//, /^examples\/[^/]+\/model\.ts$/, /^test\/(e2e\/)?testdata\//];
 
-/** The places that import by a computed name: the loader of functions, and tests. */
-const COMPUTED_IMPORTS = [/^runtime\/host\/loader\.ts$/, /^test\//, /_test\.ts$/];
+/** The places that import by a computed name: what imports functions, and tests. */
+const COMPUTED_IMPORTS = [
+  /^runtime\/host\/loader\.ts$/,
+  /^runtime\/workers\/function_file\.ts$/,
+  /^test\//,
+  /_test\.ts$/,
+];
 
 function pathOf(context: Deno.lint.RuleContext): string {
   return context.filename.startsWith(PROJECT) ? context.filename.slice(PROJECT.length) : context.filename;

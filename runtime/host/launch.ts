@@ -64,7 +64,7 @@ export async function describeFunctions(
     }),
     ...shares.map(async (part) => {
       const results = await describeInWorker(part.map(sourceOf), {
-        permissions: "none",
+        permissions: toWorkerPermissions({}, part.flatMap(({ assets }) => assets)),
         timeoutMs: DESCRIBE_TIMEOUT_MS,
         onStuck: options.onStuck,
       });
@@ -81,15 +81,17 @@ async function permitted(
   { log, onStuck }: DescribeFunctionsOptions,
 ): Promise<Described> {
   if (result.status === "fulfilled" || permissionHint(result.reason, found.name) === undefined) return result;
+  const explained = ({ reason }: PromiseRejectedResult): Described => {
+    return { status: "rejected", reason: explainCause(reason, found.name) };
+  };
+  if (Object.keys(found.settings.permissions).length === 0) return explained(result);
   log.warn("It cannot be described without permissions: what needs them belongs into load()", {
     model: found.name,
     cause: result.reason,
   });
   const permissions = toWorkerPermissions(found.settings.permissions, found.assets);
   const [again] = await describeInWorker([sourceOf(found)], { permissions, timeoutMs: DESCRIBE_TIMEOUT_MS, onStuck });
-  return again!.status === "rejected"
-    ? { status: "rejected", reason: explainCause(again!.reason, found.name) }
-    : again!;
+  return again!.status === "rejected" ? explained(again!) : again!;
 }
 
 /** Starts instances of a function. */

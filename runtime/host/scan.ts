@@ -7,7 +7,7 @@ export interface FoundFunction extends FunctionFile {
   /** For people. */
   readonly path: string;
   readonly settings: FunctionSettings;
-  /** Paths that the function may read without being granted it. */
+  /** What the function may read without being granted it: its own files, and the modules of the folder that it imports. */
   readonly assets: readonly string[];
   /** Differs after every change of the function's files, of what they import, or of its settings. */
   readonly fingerprint: string;
@@ -25,16 +25,22 @@ export async function scanFolder(folder: URL, isolation: Isolation = "worker"): 
     const own = isFolder(file)
       ? await filesBelow(new URL(".", file.url), true)
       : siblings.filter((href) => href.startsWith(file.url.href.slice(0, -"ts".length))).map((href) => new URL(href));
+    const files = await marksOf(own, marks);
     const assets = isFolder(file) ? [new URL(".", file.url)] : own;
+    const modules = [...files.keys()].filter((href) => href.startsWith(folder.href) && MODULE.test(href));
     return {
       ...file,
       path: pathOf(file.url),
       settings,
-      assets: assets.map((url) => pathOf(url).replace(/\/$/, "")),
-      fingerprint: JSON.stringify([settings, await marksOf(own, marks)]),
+      assets: [...new Set([...assets.map(({ href }) => href), ...modules])].map((href) =>
+        pathOf(new URL(href)).replace(/\/$/, "")
+      ),
+      fingerprint: JSON.stringify([settings, [...files].sort()]),
     };
   }));
 }
+
+const MODULE = /\.[cm]?[jt]sx?$/;
 
 /** What tells that a file changed, and what it imports. */
 interface Mark {
@@ -43,7 +49,7 @@ interface Mark {
 }
 
 // The marks of files and of everything that they import by a relative path, by URL.
-async function marksOf(start: readonly URL[], marks: Map<string, Promise<Mark>>): Promise<string[]> {
+async function marksOf(start: readonly URL[], marks: Map<string, Promise<Mark>>): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const follow = async (url: URL): Promise<void> => {
     if (found.has(url.href)) return;
@@ -55,13 +61,13 @@ async function marksOf(start: readonly URL[], marks: Map<string, Promise<Mark>>)
     await Promise.all(imports.map(follow));
   };
   await Promise.all(start.map(follow));
-  return [...found].map(([href, text]) => `${href} ${text}`).sort();
+  return found;
 }
 
 async function markOf(url: URL): Promise<Mark> {
   try {
     const { mtime, size, ino } = await Deno.stat(url);
-    const source = /\.[cm]?[jt]sx?$/.test(url.pathname) ? await Deno.readTextFile(url) : "";
+    const source = MODULE.test(url.pathname) ? await Deno.readTextFile(url) : "";
     return { text: `${mtime?.getTime()} ${size} ${ino}`, imports: importsOf(source).map((path) => new URL(path, url)) };
   } catch {
     return { text: "missing", imports: [] };

@@ -1,13 +1,13 @@
 // Reads what functions are, without running them: in a worker that ends then.
 import type { ModelDescription } from "../core/define.ts";
 import { bootstrapModule } from "./bootstrap.ts";
-import type { Described } from "./describe_main.ts";
-import { fromErrorData } from "./messages.ts";
+import { type Described, fromErrorData } from "./messages.ts";
 import type { FunctionSource } from "./runner.ts";
 import { newestWorkerThread } from "./thread.ts";
 
 /** The options of {@linkcode describeInWorker}. */
 export interface DescribeOptions {
+  /** To read the functions' files, say. */
   readonly permissions: Deno.PermissionOptions;
   /** What the import of one file may take. */
   readonly timeoutMs: number;
@@ -27,7 +27,7 @@ export async function describeInWorker(
   options: DescribeOptions,
 ): Promise<readonly DescribeResult[]> {
   if (sources.length === 0) return [];
-  const module = bootstrapModule("./describe_main.ts", sources.map(({ base }) => base), sources);
+  const module = bootstrapModule("./describe_main.ts", sources);
   const worker = new Worker(module, { type: "module", deno: { permissions: options.permissions } } as WorkerOptions);
   const thread = newestWorkerThread();
   const results: DescribeResult[] = [];

@@ -76,6 +76,11 @@ export type FromInstance =
   /** It ends by itself. */
   | { readonly type: "exiting" };
 
+/** From a worker that only describes: what a function is, or why that cannot be told; in the order of the functions. */
+export type Described =
+  | { readonly description: ModelDescription }
+  | { readonly error: ErrorData };
+
 /** One end of the connection between a server and an instance. */
 export interface Port<In, Out> {
   post(message: Out): void;
@@ -119,10 +124,12 @@ export function cloneable<T extends Readonly<Record<string, unknown>>>(fields: T
 }
 
 function cloneOrText(fields: Readonly<Record<string, unknown>>, key: string): unknown {
+  let value: unknown;
   try {
-    return structuredClone(fields[key]);
+    value = fields[key];
+    return structuredClone(value);
   } catch {
-    return textOf(fields[key]);
+    return textOf(value);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
 import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
-import { abortable, atDeadline, deadlineExceeded, linkSignals, within } from "../core/signal.ts";
+import { abortable, atDeadline, deadlineExceeded, linkSignals } from "../core/signal.ts";
 import type { Instance, Launch } from "./instance.ts";
 import { type Member, Watchdog } from "./watchdog.ts";
 

@@ -288,7 +288,7 @@ function spawn(options: ProcessOptions, socketPath: string, describeOnly: boolea
     ...withSocket(flags, socketPath),
     ...config === undefined ? [] : ["--config", config],
     ...heapMb === undefined ? [] : [`--v8-flags=--max-old-space-size=${heapMb}`],
-    bootstrapModule("./process_main.ts", file.href, source),
+    bootstrapModule("./process_main.ts", source),
     socketPath,
   ];
   const [command, ...before] = [...tie(), Deno.execPath()];

@@ -1,17 +1,15 @@
 // What runs first in a child process: before the function's file is imported.
 import { reportCrashes } from "./crash.ts";
+import { importFunctionFile } from "./function_file.ts";
 import { FrameWriter, readFrames, writeAll } from "./frames.ts";
 import type { FromInstance, Port, ToInstance } from "./messages.ts";
 import { type FunctionSource, runFunction } from "./runner.ts";
 
 /**
- * Serves the function that `importModule` imports to the process that started this one. The first argument is the path
- * of its socket; stdin holds what it knows us by.
+ * Serves a function to the process that started this one. The first argument is the path of its socket; stdin holds what
+ * it knows us by.
  */
-export async function start(
-  source: FunctionSource,
-  importModule: () => Promise<{ readonly default?: unknown }>,
-): Promise<void> {
+export async function start(source: FunctionSource): Promise<void> {
   const exit = Deno.exit; // the function may put another in its place
   const conn = await connect(Deno.args[0]!);
   const writer = new FrameWriter(conn, true, () => exit(1));
@@ -22,7 +20,7 @@ export async function start(
     exit(1);
   });
   reportCrashes(port.post);
-  await runFunction(port, source, importModule);
+  await runFunction(port, source, () => importFunctionFile(source.base));
 }
 
 async function connect(path: string): Promise<Deno.Conn> {

@@ -29,8 +29,8 @@ function sourceOf({ name, version, file }: WorkerOptions): FunctionSource {
 }
 
 function openWorker(options: WorkerOptions, source: FunctionSource): RemotePort {
-  const { name, file, permissions, onStuck } = options;
-  const worker = new Worker(bootstrapModule("./worker_main.ts", file.href, source), {
+  const { name, permissions, onStuck } = options;
+  const worker = new Worker(bootstrapModule("./worker_main.ts", source), {
     type: "module",
     name,
     deno: { permissions },

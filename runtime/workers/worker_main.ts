@@ -1,13 +1,14 @@
 // What runs first in a worker: before the function's file is imported.
 import { reportCrashes } from "./crash.ts";
+import { importFunctionFile } from "./function_file.ts";
 import type { FromInstance, Port, ToInstance } from "./messages.ts";
 import { type FunctionSource, runFunction } from "./runner.ts";
 import { withOwnBuffers } from "./transfer.ts";
 
 const scope = globalThis as unknown as Worker & { close(): void };
 
-/** Serves the function that `importModule` imports to the thread that made this worker. */
-export function start(source: FunctionSource, importModule: () => Promise<{ readonly default?: unknown }>): void {
+/** Serves a function to the thread that made this worker. */
+export function start(source: FunctionSource): void {
   const post = scope.postMessage.bind(scope);
   const send = (message: FromInstance) => {
     const [ready, buffers] = withOwnBuffers(message);
@@ -25,5 +26,5 @@ export function start(source: FunctionSource, importModule: () => Promise<{ read
     close();
   };
 
-  runFunction(port, source, importModule);
+  runFunction(port, source, () => importFunctionFile(source.base));
 }

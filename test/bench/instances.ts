@@ -4,6 +4,7 @@ import { createLogger } from "../../runtime/core/log.ts";
 import { tensor } from "../../runtime/core/tensor.ts";
 import { describeInWorker } from "../../runtime/workers/describe.ts";
 import { DEFAULT_POOL_LIMITS, Pool } from "../../runtime/workers/pool.ts";
+import { toWorkerPermissions } from "../../runtime/workers/permissions.ts";
 import { workerLauncher } from "../../runtime/workers/worker.ts";
 import { predictCall } from "../harness/calls.ts";
 
@@ -32,9 +33,9 @@ export default defineModel({
 `;
 
 const log = createLogger(({ level, message, fields }) => level === "error" && console.error(message, fields));
-const permissions = { ffi: true, read: false, write: false, net: false, env: false, run: false, sys: false } as const;
 const onStuck = () => {};
 const folder = await Deno.makeTempDir();
+const permissions = toWorkerPermissions({ ffi: true }, [folder]);
 
 async function poolOf(name: string, threads: number, instances: number): Promise<Pool> {
   const file = new URL(`file://${folder}/${name}.ts`);
