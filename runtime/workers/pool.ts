@@ -160,10 +160,10 @@ export class Pool implements Deployment {
     if (member.instance.isolated) this.#watchdog.watch(this.#members);
     let answered = false;
     let settled = false;
-    let overdue: ReturnType<typeof setTimeout> | undefined;
+    let onSettled = () => {};
     run.settled.then(() => {
       settled = true;
-      clearTimeout(overdue);
+      onSettled();
       this.#release(member);
     });
     try {
@@ -174,7 +174,7 @@ export class Pool implements Deployment {
     } finally {
       // A session whose first turn fails may never be ended.
       if (!answered && call.kind === "chat" && !call.session) this.#homes.delete(call.sessionId);
-      if (!settled) overdue = setTimeout(() => this.#watchdog.onOverdue(member), this.#options.limits.graceMs);
+      if (!settled) onSettled = this.#watchdog.expect(member);
     }
   }
 

@@ -38,6 +38,7 @@ const WATCH_MS = 5_000;
 export class Watchdog {
   readonly #options: WatchdogOptions;
   readonly #probed = new WeakSet<Member>();
+  readonly #overdue = new Set<ReturnType<typeof setTimeout>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -57,14 +58,28 @@ export class Watchdog {
     }, WATCH_MS);
   }
 
-  /** No more probes. */
+  /** No more probes, and nobody is overdue. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    for (const timer of this.#overdue) clearTimeout(timer);
   }
 
-  /** A handler ignored its abort for the grace time. */
-  async onOverdue(member: Member): Promise<void> {
+  /** A call has ended, its handler not yet: it gets the grace time. Returns what to call when it has. */
+  expect(member: Member): () => void {
+    if (this.#closed) return () => {};
+    const timer = setTimeout(() => {
+      this.#overdue.delete(timer);
+      this.#onOverdue(member);
+    }, this.#options.graceMs);
+    this.#overdue.add(timer);
+    return () => {
+      clearTimeout(timer);
+      this.#overdue.delete(timer);
+    };
+  }
+
+  async #onOverdue(member: Member): Promise<void> {
     const { name, graceMs, log } = this.#options;
     if (!member.instance.isolated) {
       log.warn("A handler goes on though its call was aborted; it keeps its place", { graceMs });

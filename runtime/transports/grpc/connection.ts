@@ -1,6 +1,5 @@
 // The TCP listener: our own, so that its sockets can be tuned and, at the end of a shutdown, closed.
 import type { ConnectionInjector } from "@grpc/grpc-js";
-import { once } from "node:events";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
 import { watchIncoming } from "./incoming.ts";
@@ -62,12 +61,17 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
         flowOf: (peer) => meters.get(keyOf(peer)),
         close: () => void server.close(),
         async disconnected() {
-          while (sockets.size > 0) await Promise.all([...sockets].map((socket) => once(socket, "close")));
+          while (sockets.size > 0) await Promise.all([...sockets].map(closed));
         },
         destroyConnections: () => sockets.forEach((socket) => socket.destroy()),
       });
     });
   });
+}
+
+// Not events.once(), which rejects for a connection that ends in an error.
+function closed(socket: net.Socket): Promise<void> {
+  return new Promise((resolve) => socket.once("close", () => resolve()));
 }
 
 function keyOf({ remoteAddress, remotePort }: Peer): string {
