@@ -55,7 +55,7 @@ export async function describeInWorker(
   worker.terminate();
   const at = results.length;
   if (at === sources.length) return results;
-  thread.onLingering(() => options.onStuck(sources[at]!.name));
+  thread.lingers().then((lingers) => lingers && options.onStuck(sources[at]!.name));
   // The one that ended the worker has failed; those after it had no turn.
   return [...results, { status: "rejected", reason }, ...await describeInWorker(sources.slice(at + 1), options)];
 }

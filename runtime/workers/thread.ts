@@ -6,23 +6,22 @@ const TASKS = "/proc/self/task";
 
 /** The thread of a worker. */
 export interface WorkerThread {
-  /** After terminate() of a worker that did not answer: calls `action` if its thread goes on. */
-  onLingering(action: () => void): void;
+  /** After terminate() of a worker that did not answer: whether its thread goes on. */
+  lingers(): Promise<boolean>;
 }
 
 /** Call it right after `new Worker()`. Where threads cannot be seen (not on Linux), one that did not answer goes on. */
 export function newestWorkerThread(): WorkerThread {
   const thread = newest();
   return {
-    onLingering(action) {
-      if (thread === undefined) return action();
+    async lingers() {
+      if (thread === undefined) return true;
       const deadline = Date.now() + LINGER_MS;
-      const check = () => {
-        if (nameOf(thread.id) !== thread.name) return;
-        if (Date.now() >= deadline) action();
-        else setTimeout(check, 100);
-      };
-      check();
+      while (nameOf(thread.id) === thread.name) {
+        if (Date.now() >= deadline) return true;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      return false;
     },
   };
 }

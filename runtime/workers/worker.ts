@@ -40,10 +40,10 @@ function openWorker(options: WorkerOptions, source: FunctionSource): RemotePort 
     post: (message) => worker.postMessage(message, inputBuffers(message)),
     onMessage: () => {},
     onGone: () => {},
-    terminate(isSilent) {
+    async terminate(isSilent) {
       worker.onmessage = worker.onerror = worker.onmessageerror = null;
       worker.terminate();
-      if (isSilent) thread.onLingering(onStuck);
+      if (isSilent && await thread.lingers()) onStuck();
     },
   };
   worker.onmessage = ({ data }: MessageEvent<FromInstance>) => port.onMessage(data);

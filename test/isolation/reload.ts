@@ -1,38 +1,7 @@
 // A folder of functions that changes while it is served, in real workers over real sockets.
 import { assert, assertEquals, assertStringIncludes } from "tensorlet/assert";
-import { collect, metadata, type Served, serveModels } from "../harness/grpc_client.ts";
-import { recordLog } from "../harness/calls.ts";
-import type { ServeOptions } from "tensorlet";
-
-interface Folder extends Served {
-  write(files: Readonly<Record<string, string>>): Promise<void>;
-  remove(file: string): Promise<void>;
-  readonly logs: ReturnType<typeof recordLog>["records"];
-}
-
-async function serveFolder(files: Readonly<Record<string, string>>, options: ServeOptions = {}): Promise<Folder> {
-  const path = await Deno.makeTempDir();
-  const write = async (files: Readonly<Record<string, string>>) => {
-    for (const [name, text] of Object.entries(files)) {
-      const file = `${path}/${name}`;
-      await Deno.mkdir(file.slice(0, file.lastIndexOf("/")), { recursive: true });
-      await Deno.writeTextFile(file, text);
-    }
-  };
-  await write(files);
-  const { log, records } = recordLog();
-  const served = await serveModels(new URL(`file://${path}/`), { log, ...options });
-  return {
-    ...served,
-    write,
-    logs: records,
-    remove: (file) => Deno.remove(`${path}/${file}`),
-    async [Symbol.asyncDispose]() {
-      await served[Symbol.asyncDispose]();
-      await Deno.remove(path, { recursive: true });
-    },
-  };
-}
+import { collect, metadata, type Served } from "../harness/grpc_client.ts";
+import { serveFolder } from "../harness/served_folder.ts";
 
 // Answers every kind of call with `word`.
 const saying = (word: string, more = "") => `
