@@ -1,0 +1,63 @@
+// What isolation costs: the same calls to the same function inline, in a worker and in a process, in turn.
+// deno run -A test/bench/isolation_bench.ts [calls of each kind]
+import { resolveModel } from "../../runtime/core/define.ts";
+import { NEVER } from "../../runtime/core/signal.ts";
+import { tensor } from "../../runtime/core/tensor.ts";
+import { inlineLauncher } from "../../runtime/workers/inline.ts";
+import type { Instance } from "../../runtime/workers/instance.ts";
+import { toFlags, toWorkerPermissions } from "../../runtime/workers/permissions.ts";
+import { processLauncher } from "../../runtime/workers/process.ts";
+import { workerLauncher } from "../../runtime/workers/worker.ts";
+import { predictCall, SILENT } from "../harness/calls.ts";
+import model from "../testdata/functions/echo.ts";
+
+const CALLS = Number(Deno.args[0] ?? 3_000);
+const WARM_UP = 500;
+const SIZES = { "100 bytes": 25, "602 KB": 150_528 };
+
+const file = new URL("../testdata/functions/echo.ts", import.meta.url);
+const options = { name: "echo", version: undefined, file, log: SILENT };
+const instances: Readonly<Record<string, Instance>> = {
+  inline: await inlineLauncher(resolveModel(model, "echo"), { log: SILENT })(NEVER),
+  worker: await workerLauncher({
+    ...options,
+    permissions: toWorkerPermissions({}, [file.pathname]),
+    onStuck: () => {},
+  })(NEVER),
+  process: await processLauncher({ ...options, flags: toFlags({}, [file.pathname]), heapMb: 256 })(NEVER),
+};
+
+for (const [size, elements] of Object.entries(SIZES)) {
+  const times = new Map<string, number[]>(Object.keys(instances).map((level) => [level, []]));
+  for (let i = -WARM_UP; i < CALLS; i++) {
+    for (const [level, instance] of Object.entries(instances)) {
+      const ms = await timed(instance, elements);
+      if (i >= 0) times.get(level)!.push(ms);
+    }
+  }
+  print(size, times);
+}
+for (const instance of Object.values(instances)) await instance.close(1_000);
+
+async function timed(instance: Instance, elements: number): Promise<number> {
+  // Each call brings its own tensor, as a request does.
+  const call = predictCall({ input: { x: tensor("float32", new Float32Array(elements).fill(0.5)) } });
+  const start = performance.now();
+  for await (const reply of instance.run(call).replies) {
+    if (reply.type !== "tensors" || reply.output["0"]!.data.length !== elements) throw new Error("No echo");
+  }
+  return performance.now() - start;
+}
+
+function print(size: string, times: ReadonlyMap<string, readonly number[]>): void {
+  const inline = quantile(times.get("inline")!, 0.5);
+  console.log(`\n${size.padEnd(12)}      p50 ms    p99 ms    p50 on top of inline`);
+  for (const [level, all] of times) {
+    const [p50, p99] = [quantile(all, 0.5), quantile(all, 0.99)];
+    console.log(`${level.padEnd(12)}  ${[p50, p99, p50 - inline].map((ms) => ms.toFixed(3).padStart(10)).join("")}`);
+  }
+}
+
+function quantile(values: readonly number[], at: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * at)]!;
+}
