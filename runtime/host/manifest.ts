@@ -193,8 +193,10 @@ function checkTogether(own: Entry, all: Entry | undefined, refuse: Refuse): void
       '"isolation": "worker" or "process" with it: it has no effect on "inline", which may do what the server may',
     );
   }
-  if (own.heapMb !== undefined && level !== undefined && level !== "process") {
-    throw refuse.value("heapMb", own.heapMb, `"isolation": "process" with it: it has no effect on "${level}"`);
+  // One whose level is not named may be moved to a process.
+  const named = own.isolation ?? all?.isolation ?? "process";
+  if (own.heapMb !== undefined && named !== "process") {
+    throw refuse.value("heapMb", own.heapMb, `"isolation": "process" with it: it has no effect on "${named}"`);
   }
 }
 

@@ -114,7 +114,7 @@ for (
     [{ digits: { idleMs: 0 } }, '"idleMs" of "digits" is 0'],
     [{ digits: { isolation: "process", heapMb: 1 } }, '"heapMb" of "digits" is 1, wanted an integer from 16'],
     [
-      { digits: { heapMb: 64 } },
+      { digits: { isolation: "worker", heapMb: 64 } },
       '"heapMb" of "digits" is 64, wanted "isolation": "process" with it: it has no effect on "worker"',
     ],
     [{ "*": { heapMb: 64, isolation: "inline" } }, '"heapMb" of "*" is 64, wanted "isolation": "process" with it'],
@@ -156,6 +156,7 @@ for (
 Deno.test("parseManifest() lets defaults for all be without effect on a function that differs", () => {
   const manifest = parse({ "*": { heapMb: 64, permissions: { net: true } }, digits: { isolation: "inline" } });
   assertEquals(manifest.settingsOf("austen").heapMb, 64);
+  assertEquals(parse({ digits: { heapMb: 64 } }).settingsOf("digits").heapMb, 64); // it may be moved to a process
   assertEquals(manifest.settingsOf("digits").permissions, {});
 });
 

@@ -1,0 +1,4 @@
+// Its inputs.
+import { defineModel } from "tensorlet";
+
+export default defineModel({ predict: (inputs) => inputs });

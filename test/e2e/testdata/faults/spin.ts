@@ -1,0 +1,8 @@
+// Never gives its thread back.
+import { defineModel } from "tensorlet";
+
+export default defineModel({
+  predict(): never {
+    for (;;);
+  },
+});
