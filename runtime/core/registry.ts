@@ -101,6 +101,16 @@ export class Registry implements Catalog {
     for (const { current } of this.#versions) yield current.entry;
   }
 
+  /** Every load that is alive: also those that are replaced and finish their calls and sessions. */
+  *entries(): Iterable<CatalogEntry> {
+    for (const { entry } of this.#deployed.values()) yield entry;
+  }
+
+  /** Whether a load is alive. */
+  has(revision: number): boolean {
+    return this.#deployed.has(revision);
+  }
+
   get(name: string, version?: string): CatalogEntry | undefined {
     return this.#find(name, version)?.current.entry;
   }

@@ -1,7 +1,7 @@
 // The composition root: functions, interceptors, protocols and transports become a server.
 import { assemble, DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import type { Interceptor } from "../core/call.ts";
-import type { Catalog } from "../core/catalog.ts";
+import type { Catalog, ModelState } from "../core/catalog.ts";
 import { type AnyModel, resolveModel } from "../core/define.ts";
 import type { Logger } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
@@ -98,6 +98,7 @@ export async function serve(
   const log = options.log ?? createStderrLogger("text", "info");
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
+  logStates(registry, log);
   const unfit = Promise.withResolvers<UnfitServer>();
   let folder: FunctionFolder | undefined;
   if (typeof models === "string" || models instanceof URL) {
@@ -141,6 +142,28 @@ export async function serve(
     { registry, folder, assembly, grpc, log, graceMs: options.graceMs ?? DEFAULT_GRACE_MS, unfit: unfit.promise },
     options.signal,
   );
+}
+
+const STATE_LINES: Readonly<Record<ModelState, string>> = {
+  registered: "function idle, no instance is left",
+  loading: "function loading",
+  ready: "function loaded",
+  draining: "function draining",
+  unloaded: "function unloaded",
+  failed: "function failed",
+};
+
+// One line for every change of a function's state.
+function logStates(registry: Registry, log: Logger): void {
+  const states = new Map<number, ModelState>();
+  registry.onChange(() => {
+    for (const { name, version, revision, state } of registry.entries()) {
+      const before = states.get(revision) ?? "registered";
+      states.set(revision, state);
+      if (state !== before) log.info(STATE_LINES[state], { model: name, version, revision });
+    }
+    for (const revision of states.keys()) if (!registry.has(revision)) states.delete(revision);
+  });
 }
 
 interface Parts {

@@ -26,6 +26,7 @@ export function inlineLauncher(model: ResolvedModel, options: InlineOptions): La
     return {
       isolated: false,
       ended: ended.promise,
+      vanished: ended.promise,
       run: (call) => runCall(target, call),
       endSession: async (snapshot, reason) => void await model.handlers.close?.({ ...snapshot }, reason),
       responds: () => Promise.resolve(true),

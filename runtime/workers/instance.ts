@@ -10,6 +10,8 @@ export interface Instance {
   readonly isolated: boolean;
   /** Resolves when it is gone, before its calls end: with their failure, where it was not asked to end. */
   readonly ended: Promise<ModelError | undefined>;
+  /** Resolves when nothing of it is left: no thread, no process. */
+  readonly vanished: Promise<void>;
   run(call: Call): Run;
   /** Runs the function's `close` for a session. */
   endSession(snapshot: SessionSnapshot, reason: SessionEnd): Promise<void>;

@@ -82,6 +82,7 @@ export class Pool implements Deployment {
   #launching: Promise<PoolMember>[] = [];
   /** Launches in progress, those that came too late for their call among them. */
   readonly #launched = new Set<Promise<unknown>>();
+  readonly #vanishing = new Set<Promise<void>>();
   #calls = 0;
   #failures = 0;
   #trouble = "cannot be loaded";
@@ -322,6 +323,8 @@ export class Pool implements Deployment {
     this.#members.add(member);
     this.#setState("ready");
     instance.ended.then((error) => this.#onEnded(member, error));
+    const vanishing = instance.vanished.finally(() => this.#vanishing.delete(vanishing));
+    this.#vanishing.add(vanishing);
     for (const waiting of [...this.#queue].slice(0, this.#options.limits.concurrency)) {
       this.#queue.delete(waiting);
       member.busy++;
@@ -453,6 +456,7 @@ export class Pool implements Deployment {
     this.#watchdog.close();
     await Promise.all(this.#launched);
     await Promise.all([...this.#members].map((member) => this.#end(member)));
+    await Promise.all(this.#vanishing); // also of those that were about to end
     clearTimeout(this.#idleTimer);
     if (wasLoaded) this.#setState("unloaded");
   }

@@ -443,3 +443,22 @@ Deno.test("Pool forgets a session whose first turn fails: nobody ends it", async
   await pool.endSession(SNAPSHOT, "idle");
   assertEquals([instance(0).endedSessions, instance(1).endedSessions], [["s idle"], []]);
 });
+
+Deno.test("Pool.close() waits for an instance that was about to end by itself", async () => {
+  using clock = new FakeClock();
+  const { pool, instance, call } = fakePool({ idleMs: 1000 });
+  const only = call("a");
+  await settled();
+  instance(0).runs[0]!.finish();
+  assertEquals(await codeOf(only), "ok");
+  const unloaded = Promise.withResolvers<void>();
+  instance(0).unload = () => unloaded.promise;
+  await clock.advance(1000);
+  assertEquals(pool.status.instances, 0);
+  let closed = false;
+  const closing = pool.close().then(() => closed = true);
+  await settled();
+  assertEquals(closed, false);
+  unloaded.resolve();
+  await closing;
+});

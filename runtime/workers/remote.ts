@@ -121,6 +121,10 @@ class RemoteInstance implements Instance {
     return this.#ended.promise;
   }
 
+  get vanished(): Promise<void> {
+    return this.#ended.promise.then(() => this.#terminated);
+  }
+
   run(call: Call): Run {
     if (this.#gone) throw this.#gone;
     const id = ++this.#lastId;

@@ -72,6 +72,10 @@ export class FakeInstance implements Instance {
     return this.#ended.promise;
   }
 
+  get vanished(): Promise<void> {
+    return this.#ended.promise.then(() => {});
+  }
+
   /** Ids of the calls that were given to it. */
   get ids(): string[] {
     return this.runs.map(({ call }) => call.id);

@@ -1,6 +1,6 @@
 // A folder of functions that changes while it is served, in real workers over real sockets.
 import { assert, assertEquals, assertStringIncludes } from "tensorlet/assert";
-import { collect, metadata, type Served } from "../harness/grpc_client.ts";
+import { answer, collect, metadata, type Served } from "../harness/grpc_client.ts";
 import { serveFolder } from "../harness/served_folder.ts";
 
 // Answers every kind of call with `word`.
@@ -149,20 +149,46 @@ Deno.test("reload() reads functions.json again; one that cannot be meant changes
   assertStringIncludes(`${error.fields.cause}`, 'did you mean "bot"?');
 });
 
-Deno.test("reload() fails no call of those that come all the time", async () => {
-  await using served = await serveFolder({ "bot.ts": saying("0") });
+Deno.test("reload() fails no call of those that come all the time, in all four modes", async () => {
+  const all = (word: string) =>
+    saying(word, 'predict: ([x]) => x ?? { dtype: "float32", shape: [0], data: new Float32Array() },');
+  await using served = await serveFolder({ "bot.ts": all("0") });
   let over = false;
   let calls = 0;
   const seen = new Set<string>();
-  const load = async () => {
+  const { v1 } = served;
+  const modes = [
+    async () => void seen.add(await said(served)),
+    async () => {
+      const { output_tensor } = await answer<{ output_tensor: number[] }>((done) =>
+        v1.Predict({ model_id: "bot", input_tensor: [5] }, done)
+      );
+      assertEquals(output_tensor, [5]);
+    },
+    async () => {
+      const batch = answer<{ total_processed: number }>((done) => {
+        const call = v1.BatchPredict(metadata({ "model-id": "bot" }), done);
+        for (let i = 0; i < 40; i++) call.write({ features: [i] });
+        call.end();
+      });
+      assertEquals((await batch).total_processed, 40);
+    },
+    async () => {
+      const call = v1.ChatStream(metadata({ "model-id": "bot" }));
+      for (let i = 0; i < 3; i++) call.write({ session_id: `s${calls}`, content: "x" });
+      call.end();
+      assertEquals((await collect(call)).length, 3);
+    },
+  ];
+  const load = async (call: () => Promise<void>) => {
     while (!over) {
-      seen.add(await said(served));
+      await call();
       calls++;
     }
   };
-  const clients = Array.from({ length: 8 }, load);
+  const clients = [...modes, ...modes].map(load);
   for (let i = 1; i <= 10; i++) {
-    await served.write({ "bot.ts": saying(`${i}`) });
+    await served.write({ "bot.ts": all(`${i}`) });
     await served.server.reload();
     assertEquals(await said(served), `${i}`);
   }
