@@ -67,7 +67,7 @@ const HOST: TextRule = {
   wanted: 'hosts such as "example.com", "*.example.com", "127.0.0.1:8080", "[::1]:8080" or "10.0.0.0/8"',
   fits: isHost,
 };
-// A comma separates the texts of a flag; only paths can be told with one.
+// A comma separates the texts of a flag.
 const TEXT_RULES: Readonly<Record<PermissionKind, TextRule>> = {
   read: PATH,
   write: PATH,
@@ -137,13 +137,16 @@ export function toWorkerPermissions(granted: Permissions, ownAssets: readonly st
 // Stands for "nothing" where leaving the flag out means Deno's own list of hosts; no such name can exist (RFC 2606).
 const NO_HOST = "none.invalid";
 
-/** The same as flags of `deno run`. */
+/** The same as flags of `deno run`. Throws `RangeError` for a path with a comma: Deno 2.9.6 knows no way to say one. */
 export function toFlags(granted: Permissions, ownAssets: readonly string[]): string[] {
   const flags = grants(granted, ownAssets).flatMap(([kind, grant]) => {
     if (grant === true) return [`--allow-${kind}`];
     if (grant === false) return kind === "import" ? [`--allow-import=${NO_HOST}`] : [];
-    const texts = PATHS.includes(kind) ? grant.map((path) => path.replaceAll(",", ",,")) : grant;
-    return [`--allow-${kind}=${texts.join(",")}`];
+    const split = grant.find((text) => text.includes(","));
+    if (split !== undefined) {
+      throw new RangeError(`Cannot allow a process to ${kind} "${split}": its path has a comma, wanted one without`);
+    }
+    return [`--allow-${kind}=${grant.join(",")}`];
   });
   return ["--no-prompt", ...flags];
 }

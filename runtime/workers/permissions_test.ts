@@ -121,9 +121,13 @@ Deno.test("toWorkerPermissions() names every kind, so that none is inherited", (
 Deno.test("toFlags() says the same, and takes Deno's own list of hosts to import from away", () => {
   assertEquals(toFlags({}, []), ["--no-prompt", "--allow-import=none.invalid"]);
   assertEquals(
-    toFlags({ read: ["/a,b"], write: true, net: ["x:1", "y"], run: [], import: ["gist.githubusercontent.com"] }, ["/f/x"]),
-    ["--no-prompt", "--allow-read=/f/x,/a,,b", "--allow-write", "--allow-net=x:1,y", "--allow-import=gist.githubusercontent.com"],
+    toFlags({ read: ["/a b"], write: true, net: ["x:1", "y"], run: [], import: ["gist.githubusercontent.com"] }, ["/f/x"]),
+    ["--no-prompt", "--allow-read=/f/x,/a b", "--allow-write", "--allow-net=x:1,y", "--allow-import=gist.githubusercontent.com"],
   );
+});
+
+Deno.test("toFlags() refuses a path with a comma, which no flag can say", () => {
+  assertThrows(() => toFlags({ write: ["/a,b"] }, []), RangeError, 'Cannot allow a process to write "/a,b"');
 });
 
 Deno.test("formatPermissions() is short", () => {

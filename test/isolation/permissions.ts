@@ -20,7 +20,7 @@ interface Scene extends AsyncDisposable {
 }
 
 async function createScene(): Promise<Scene> {
-  const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "permissions, " }));
+  const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "permissions " }));
   await Deno.mkdir(`${dir}/own`);
   const files = {
     "own.txt": "mine",
@@ -144,8 +144,7 @@ const DEEDS: readonly Deed[] = [
   {
     name: "connect to a Unix socket",
     code: ({ dir }) => `(await Deno.connect({ transport: "unix", path: ${text(`${dir}/db.sock`)} })).close()`,
-    // Its path has a comma, which a list of addresses cannot have.
-    needs: ({ dir }) => ({ read: [`${dir}/db.sock`], write: [`${dir}/db.sock`], net: true }),
+    needs: ({ dir }) => ({ read: [`${dir}/db.sock`], write: [`${dir}/db.sock`], net: [`unix:${dir}/db.sock`] }),
   },
   { name: "read a variable", code: () => `Deno.env.get("HOME")`, needs: () => ({ env: ["HOME"] }) },
   { name: "read all variables", code: () => `Deno.env.toObject()`, needs: () => ({ env: true }) },
