@@ -1,4 +1,5 @@
-// What isolation costs: the same calls to the same function inline, in a worker and in a process, in turn.
+// What isolation costs: the same calls to the same function inline, in a worker and in a process, in turn. Beside them
+// the bare way of the tensor to a worker and back, which is what Deno's messages cost here and now.
 // deno run -A test/bench/isolation_bench.ts [calls of each kind]
 import { resolveModel } from "../../runtime/core/define.ts";
 import { NEVER } from "../../runtime/core/signal.ts";
@@ -27,17 +28,33 @@ const instances: Readonly<Record<string, Instance>> = {
   process: await processLauncher({ ...options, flags: toFlags({}, [file.pathname]), heapMb: 256 })(NEVER),
 };
 
+const echo = new Worker(
+  "data:application/javascript,onmessage = ({ data }) => postMessage(data, data.byteLength > 16384 ? [data.buffer] : [])",
+  { type: "module" },
+);
+async function bare(elements: number): Promise<number> {
+  const data = new Float32Array(elements).fill(0.5);
+  const start = performance.now();
+  const answered = new Promise((resolve) => echo.onmessage = resolve);
+  echo.postMessage(data, data.byteLength > 16_384 ? [data.buffer] : []);
+  await answered;
+  return performance.now() - start;
+}
+
 for (const [size, elements] of Object.entries(SIZES)) {
-  const times = new Map<string, number[]>(Object.keys(instances).map((level) => [level, []]));
+  const times = new Map<string, number[]>([...Object.keys(instances), "bare worker"].map((level) => [level, []]));
   for (let i = -WARM_UP; i < CALLS; i++) {
     for (const [level, instance] of Object.entries(instances)) {
       const ms = await timed(instance, elements);
       if (i >= 0) times.get(level)!.push(ms);
     }
+    const ms = await bare(elements);
+    if (i >= 0) times.get("bare worker")!.push(ms);
   }
   print(size, times);
 }
 for (const instance of Object.values(instances)) await instance.close(1_000);
+echo.terminate();
 
 async function timed(instance: Instance, elements: number): Promise<number> {
   // Each call brings its own tensor, as a request does.
