@@ -4,7 +4,7 @@ import type { Reply } from "../core/call.ts";
 import { describeModel, isModel, type ResolvedModel, resolveModel } from "../core/define.ts";
 import { type ModelError, toModelError } from "../core/error.ts";
 import { type LoadedModel, loadModel, runCall } from "../core/execute.ts";
-import { createLogger } from "../core/log.ts";
+import { createLogger, type Logger } from "../core/log.ts";
 import { abortReason } from "../core/signal.ts";
 import {
   bytesOf,
@@ -42,11 +42,7 @@ export async function runFunction(
   source: FunctionSource,
   importModule: () => Promise<{ readonly default?: unknown }>,
 ): Promise<void> {
-  const log = createLogger(({ level, message, fields }) => {
-    const { cause, ...rest } = fields;
-    const shown = cause === undefined ? rest : { ...rest, cause: cause instanceof Error ? cause.stack : cause };
-    port.post({ type: "log", level, message, fields: cloneable(shown) });
-  });
+  const log = boundedLog(port);
   const loading = new AbortController();
   const runner = new Runner(port);
   port.onMessage = (message) => {
@@ -63,6 +59,29 @@ export async function runFunction(
   } catch (error) {
     port.post({ type: "failed", error: toErrorData(toModelError(error, "none")) });
   }
+}
+
+/** Log lines of an instance in a second: more would keep its server from everything else. */
+const MAX_LOG_LINES = 1_000;
+
+function boundedLog(port: InstancePort): Logger {
+  let second = 0;
+  let lines = 0;
+  return createLogger(({ level, message, fields }) => {
+    const now = Math.floor(performance.now() / 1000);
+    if (now !== second) {
+      const dropped = lines - MAX_LOG_LINES;
+      if (dropped > 0) {
+        port.post({ type: "log", level: "warn", message: `${dropped} log lines were dropped`, fields: {} });
+      }
+      second = now;
+      lines = 0;
+    }
+    if (++lines > MAX_LOG_LINES) return;
+    const { cause, ...rest } = fields;
+    const shown = cause === undefined ? rest : { ...rest, cause: cause instanceof Error ? cause.stack : cause };
+    port.post({ type: "log", level, message, fields: cloneable(shown) });
+  });
 }
 
 /** The model that a function's file exports; throws what is wrong with it. */

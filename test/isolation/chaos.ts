@@ -302,6 +302,31 @@ Deno.test("a function that keeps dying is failed in health and status, and works
   assertEquals(await health(), SERVING);
 });
 
+Deno.test("a function that logs without an end is cut short, and holds nobody up", async () => {
+  await using served = await serveFaulty("worker", faulty("for (let i = 0; i < 200_000; i++) ctx.log.info('line');"));
+  const flood = predict(served, "bad", [1]);
+  await neighbours(served, flood);
+  assertEquals((await flood).code, OK_CODE);
+  const lines = served.logs.filter(({ message }) => message === "line").length;
+  assert(lines >= 1_000 && lines <= 20_000, `${lines} lines`);
+});
+
+Deno.test("calls beyond an instance's places and its queue are refused at once, the others answered in turn", async () => {
+  const settings = { concurrency: 1, queue: 3 };
+  const file = faulty("await new Promise((resolve) => setTimeout(resolve, 20));");
+  await using served = await serveFaulty("worker", file, settings);
+  await predict(served, "bad", [0]); // it is loaded
+  const outcomes = await Promise.all(Array.from({ length: 200 }, () => predict(served, "bad", [1])));
+  const answered = outcomes.filter(({ code }) => code === OK_CODE).length;
+  const refused = outcomes.filter(({ code }) => code === EXHAUSTED);
+  assert(answered >= 4, `${answered} answered`);
+  assertEquals(answered + refused.length, 200);
+  assertStringIncludes(
+    refused[0]!.message,
+    "1 instances run 1 calls each (option concurrency) and 3 wait (option queue)",
+  );
+});
+
 Deno.test("values of interceptors reach functions in workers", async () => {
   const { createContextKey, withValue } = await import("tensorlet");
   const tenant = createContextKey("tenant", "nobody");
