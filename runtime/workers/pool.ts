@@ -434,6 +434,7 @@ export class Pool implements Deployment {
     const running = home && !home.leaving ? home : [...this.#members].find(({ leaving }) => !leaving);
     const member = running ?? await this.#launch();
     member.busy++; // not idle
+    if (member.instance.isolated) this.#watchdog.watch(this.#members);
     try {
       await member.instance.endSession(snapshot, reason);
     } finally {
