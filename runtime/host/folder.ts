@@ -4,12 +4,12 @@ import { describeModel, type ResolvedModel } from "../core/define.ts";
 import type { Logger } from "../core/log.ts";
 import { withFields } from "../core/log.ts";
 import type { Registry } from "../core/registry.ts";
-import { formatPermissions } from "../workers/permissions.ts";
 import { Pool } from "../workers/pool.ts";
 import { type FoundFunction, scanFolder } from "./scan.ts";
 import { type Described, describeFunctions, launcherOf } from "./launch.ts";
 import type { FunctionStatus, Verdict } from "./control.ts";
-import type { Isolation } from "./manifest.ts";
+import { ConfigError } from "./error.ts";
+import { type Isolation, shownPermissions } from "./manifest.ts";
 import { watchFolder } from "./watch.ts";
 
 /** The options of {@linkcode FunctionFolder}. */
@@ -57,7 +57,6 @@ export class FunctionFolder {
   /** Deploys every function, and begins to watch for changes. Throws `ConfigError` where the folder or its `functions.json` cannot be meant. */
   async load(): Promise<void> {
     const functions = await this.#scan();
-    this.#setWeights(functions);
     const described = await this.#describe(functions);
     for (const found of functions) {
       try {
@@ -67,6 +66,8 @@ export class FunctionFolder {
         this.#fail(found);
       }
     }
+    const problem = this.#setWeights(functions);
+    if (problem !== undefined) throw new ConfigError(problem);
     this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
   }
 
@@ -89,11 +90,12 @@ export class FunctionFolder {
     return [...this.#options.registry.list()].map((entry) => {
       const { name, version, revision, state, kinds } = entry;
       const served = [...this.#served.values()].find((each) => each.name === name && each.version === version);
-      const { isolation, permissions } = served!.found.settings;
+      const { settings } = served!.found;
       const none = { instances: 0, maxInstances: 0, busy: 0, queued: 0 };
       return {
-        ...{ name, version, revision, state, isolation, kinds },
-        permissions: isolation === "inline" ? "the server's" : formatPermissions(permissions),
+        ...{ name, version, revision, state, kinds },
+        isolation: settings.isolation,
+        permissions: shownPermissions(settings),
         ...served?.pool?.status ?? none,
       };
     });
@@ -154,7 +156,8 @@ export class FunctionFolder {
     await Promise.all(
       changed.map((found) => this.#replace(this.#served.get(found.url.href), found, described.get(found)!)),
     );
-    this.#setWeights(functions);
+    const problem = this.#setWeights(functions);
+    if (problem !== undefined) log.error(problem);
   }
 
   // The new one loads beside the old, and takes over only when it can be called.
@@ -238,8 +241,19 @@ export class FunctionFolder {
     return withFields(this.#options.log, { model: found.name });
   }
 
-  #setWeights(functions: readonly FoundFunction[]): void {
-    for (const { name, settings } of functions) this.#options.registry.setWeights(name, settings.weights);
+  // What is wrong with them: a version that there is not.
+  #setWeights(functions: readonly FoundFunction[]): string | undefined {
+    const all = [...this.#served.values()];
+    for (const { name, settings: { weights } } of functions) {
+      const versions = all.filter((served) => served.name === name).map(({ version }) => version);
+      const unknown = Object.keys(weights ?? {}).find((version) => !versions.includes(version));
+      if (unknown !== undefined) {
+        const known = versions.map((version) => `"${version}"`).join(", ");
+        return `Cannot read functions.json: "weights" of "${name}" is of a version "${unknown}"; there is ${known}`;
+      }
+      this.#options.registry.setWeights(name, weights);
+    }
+    return undefined;
   }
 }
 

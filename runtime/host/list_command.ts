@@ -1,8 +1,12 @@
 // `deno run -A mod.ts list`: the functions of a running server, or those of a folder.
+import { createLogger } from "../core/log.ts";
 import { parseListConfig } from "./config.ts";
 import { askServer } from "./control_socket.ts";
 import { formatStatus, type ListedFunction } from "./listing.ts";
-import { findFunctions, folderUrl, importFunction } from "./loader.ts";
+import { describeFunctions } from "./launch.ts";
+import { folderUrl } from "./loader.ts";
+import { shownPermissions } from "./manifest.ts";
+import { scanFolder } from "./scan.ts";
 
 /** Runs the command; resolves to the exit status. */
 export async function list(args: readonly string[], version: string): Promise<number> {
@@ -26,14 +30,23 @@ export async function list(args: readonly string[], version: string): Promise<nu
   return 0;
 }
 
+// Without running them: described as a server does it.
 async function describeFolder(dir: string): Promise<readonly ListedFunction[]> {
-  const files = await findFunctions(folderUrl(dir));
-  return await Promise.all(files.map(async (file): Promise<ListedFunction> => {
-    try {
-      const { name, version, kinds } = await importFunction(file);
-      return { name, version, state: "not running", kinds };
-    } catch {
-      return { name: file.name, version: file.version ?? "1", state: "failed", kinds: [] };
+  const functions = await scanFolder(folderUrl(dir));
+  const described = await describeFunctions(functions, { log: createLogger(() => {}), onStuck: () => {}, reloads: 0 });
+  return functions.map((found): ListedFunction => {
+    const { isolation, instances } = found.settings;
+    const settings = {
+      isolation,
+      instances: 0,
+      maxInstances: instances.max,
+      permissions: shownPermissions(found.settings),
+    };
+    const result = described.get(found)!;
+    if (result.status === "rejected") {
+      return { name: found.name, version: found.version ?? "1", state: "failed", kinds: [], ...settings };
     }
-  }));
+    const { name, version, kinds } = result.value;
+    return { name, version, state: "not running", kinds, ...settings };
+  });
 }

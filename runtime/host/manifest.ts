@@ -1,6 +1,13 @@
 // functions.json: what the host decides per function. User code never grants itself anything.
 import { nearest } from "../core/nearest.ts";
-import { checkPermissions, pathToUrl, type Permissions, type Refuse, ROOT } from "../workers/permissions.ts";
+import {
+  checkPermissions,
+  formatPermissions,
+  pathToUrl,
+  type Permissions,
+  type Refuse,
+  ROOT,
+} from "../workers/permissions.ts";
 import { ConfigError } from "./error.ts";
 
 /** Where a function runs: in the server's own event loop, in a Web Worker, or in a child process. */
@@ -149,6 +156,11 @@ function readFields<T>(
       return [field, checks[field as keyof T](setting, at, path)];
     }),
   ) as Partial<T>;
+}
+
+/** What a function may do, for listings. */
+export function shownPermissions({ isolation, permissions }: FunctionSettings): string {
+  return isolation === "inline" ? "the server's" : formatPermissions(permissions);
 }
 
 /** Reads `functions.json` of a folder, which may lack one. Throws `ConfigError`. */

@@ -212,6 +212,12 @@ Deno.test("two versions are called by name@version, and share other calls by wei
   assertEquals(new Set(await Promise.all(Array.from({ length: 16 }, () => said(served)))), new Set(["one"]));
 });
 
+Deno.test("weights of a version that there is not are refused", async () => {
+  const files = { "bot.ts": saying("one"), "functions.json": '{ "bot": { "weights": { "9": 1 } } }' };
+  const error = await serveFolder(files).then(() => undefined, (error: Error) => error);
+  assertStringIncludes(`${error}`, '"weights" of "bot" is of a version "9"; there is "1"');
+});
+
 Deno.test("serve() with watch reloads by itself", async () => {
   const reloaded = Promise.withResolvers<void>();
   const log = {
