@@ -68,7 +68,11 @@ export class FunctionFolder {
     }
     const problem = this.#setWeights(functions);
     if (problem !== undefined) throw new ConfigError(problem);
-    this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
+    try {
+      this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
+    } catch (cause) {
+      this.#options.log.warn("Changes of files are not noticed, only SIGHUP: the folder cannot be watched", { cause });
+    }
   }
 
   #onChange(): void {
@@ -82,21 +86,24 @@ export class FunctionFolder {
 
   /** Deploys what has changed since; what cannot be loaded stays as it was. Logs what it does; never rejects. */
   reload(): Promise<void> {
-    return this.#reloading = this.#reloading.then(() => this.#reload());
+    return this.#reloading = this.#reloading.then(() => this.#reload()).catch((cause) => {
+      this.#options.log.error("Cannot reload", { cause });
+    });
   }
 
   /** What each version does right now. */
   status(): FunctionStatus[] {
     return [...this.#options.registry.list()].map((entry) => {
       const { name, version, revision, state, kinds } = entry;
-      const served = [...this.#served.values()].find((each) => each.name === name && each.version === version);
-      const { settings } = served!.found;
+      const candidates = [...this.#served.values()].filter((each) => each.name === name && each.version === version);
+      const served = candidates.find(({ pool }) => pool) ?? candidates[0]!;
+      const { settings } = served.found;
       const none = { instances: 0, maxInstances: 0, busy: 0, queued: 0 };
       return {
         ...{ name, version, revision, state, kinds },
         isolation: settings.isolation,
         permissions: shownPermissions(settings),
-        ...served?.pool?.status ?? none,
+        ...served.pool?.status ?? none,
       };
     });
   }
@@ -170,6 +177,7 @@ export class FunctionFolder {
       const isInUse = before?.pool !== undefined && before.pool.status.instances > 0;
       if (isInUse || pool.warm) await pool.start();
       if (this.#closed) throw new Error("The server is shutting down");
+      this.#deploy(found, pool);
     } catch (cause) {
       await pool?.close();
       const stays = before?.pool !== undefined;
@@ -183,7 +191,6 @@ export class FunctionFolder {
     }
     const { name, version } = pool.description;
     if (before && (before.name !== name || before.version !== version)) registry.remove(before.name, before.version);
-    this.#deploy(found, pool);
     log.info(before ? "reloaded" : "added", { model: name, version, ms: Math.round(performance.now() - start) });
   }
 

@@ -212,6 +212,28 @@ Deno.test("two versions are called by name@version, and share other calls by wei
   assertEquals(new Set(await Promise.all(Array.from({ length: 16 }, () => said(served)))), new Set(["one"]));
 });
 
+Deno.test("reload() refuses a second file of one name and version, and goes on reloading", async () => {
+  await using served = await serveFolder({ "bot.ts": saying("bot"), "other.ts": saying("other") });
+  assertEquals([await said(served), await said(served, "other")], ["bot", "other"]);
+  await served.write({ "other.ts": saying("thief", 'name: "bot",') });
+  await served.server.reload();
+  assertEquals([await said(served), await said(served, "other")], ["bot", "other"]);
+  const { fields } = served.logs.findLast(({ level }) => level === "error")!;
+  assertStringIncludes(`${fields.cause}`, 'Cannot register function "bot" version "1"');
+  await served.write({ "other.ts": saying("mended") });
+  await served.server.reload();
+  assertEquals([await said(served), await said(served, "other")], ["bot", "mended"]);
+});
+
+Deno.test("reload() renames a function whose definition has another name", async () => {
+  await using served = await serveFolder({ "bot.ts": saying("bot") });
+  await served.write({ "bot.ts": saying("renamed", 'name: "robot", version: "7",') });
+  await served.server.reload();
+  assertEquals(await said(served, "robot@7"), "renamed");
+  assertEquals((await failure(said(served))).code, 5);
+  assertEquals(served.server.status().map(({ name, version }) => `${name}@${version}`), ["robot@7"]);
+});
+
 Deno.test("weights of a version that there is not are refused", async () => {
   const files = { "bot.ts": saying("one"), "functions.json": '{ "bot": { "weights": { "9": 1 } } }' };
   const error = await serveFolder(files).then(() => undefined, (error: Error) => error);
