@@ -123,5 +123,5 @@ export type Reply =
  */
 export type Invoke = (call: Call) => AsyncIterable<Reply, void, undefined>;
 
-/** A cross-cutting feature around a call. */
+/** A cross-cutting feature around a call. After `next(call)` the call's tensors are the function's, and may be gone. */
 export type Interceptor = (next: Invoke) => Invoke;

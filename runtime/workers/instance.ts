@@ -1,7 +1,7 @@
 // One running copy of a function, at whatever level of isolation.
 import type { Call, SessionSnapshot } from "../core/call.ts";
 import type { SessionEnd } from "../core/define.ts";
-import type { ModelError } from "../core/error.ts";
+import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 
 /** One running copy of a function. */
@@ -21,6 +21,14 @@ export interface Instance {
   close(graceMs: number): Promise<void>;
   /** Ends it at once; its calls fail with `reason`. */
   kill(reason: ModelError): void;
+}
+
+/** What the calls of an instance get that has gone; `how` it did. */
+export function lostInstance(name: string, how: string, cause?: unknown): ModelError {
+  return new ModelError("unavailable", `An instance of function "${name}" ${how}`, {
+    details: { retryAfterMs: 100 },
+    cause,
+  });
 }
 
 /** Starts an instance; resolves once the function is loaded. */

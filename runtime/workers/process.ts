@@ -6,7 +6,7 @@ import { ModelError } from "../core/error.ts";
 import { within } from "../core/signal.ts";
 import { bootstrapModule } from "./bootstrap.ts";
 import { FrameWriter, readFrames, writeAll } from "./frames.ts";
-import type { Launch } from "./instance.ts";
+import { type Launch, lostInstance } from "./instance.ts";
 import type { FromInstance, ToInstance } from "./messages.ts";
 import { describeRemote, type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
 import type { FunctionSource } from "./runner.ts";
@@ -147,10 +147,7 @@ class ProcessPort implements RemotePort {
   }
 
   #lost(how: string, cause?: unknown): ModelError {
-    return new ModelError("unavailable", `An instance of function "${this.#options.name}" ${how}`, {
-      details: { retryAfterMs: 100 },
-      cause,
-    });
+    return lostInstance(this.#options.name, how, cause);
   }
 }
 

@@ -5,7 +5,7 @@ import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 import type { Logger } from "../core/log.ts";
 import { abortReason, within } from "../core/signal.ts";
-import type { Instance } from "./instance.ts";
+import { type Instance, lostInstance } from "./instance.ts";
 import {
   bytesOf,
   CREDIT_BYTES,
@@ -206,10 +206,7 @@ class RemoteInstance implements Instance {
   }
 
   #lost(how: string, cause?: unknown): ModelError {
-    return new ModelError("unavailable", `An instance of function "${this.#options.name}" ${how}`, {
-      details: { retryAfterMs: 100 },
-      cause,
-    });
+    return lostInstance(this.#options.name, how, cause);
   }
 
   #fail(error: ModelError): void {

@@ -1,7 +1,6 @@
 // Instances in Web Workers: a thread and a heap of their own, and the permissions that the host grants.
-import { ModelError } from "../core/error.ts";
 import { bootstrapModule } from "./bootstrap.ts";
-import type { Launch } from "./instance.ts";
+import { type Launch, lostInstance } from "./instance.ts";
 import type { FromInstance } from "./messages.ts";
 import { type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
 import type { FunctionSource } from "./runner.ts";
@@ -49,19 +48,12 @@ function openWorker(options: WorkerOptions, source: FunctionSource): RemotePort 
   worker.onmessage = ({ data }: MessageEvent<FromInstance>) => port.onMessage(data);
   worker.onerror = (event) => {
     event.preventDefault(); // it would end this process
-    port.onGone(lost(name, "failed to start", event.error ?? event.message));
+    port.onGone(lostInstance(name, "failed to start", event.error ?? event.message));
   };
-  worker.onmessageerror = () => port.onGone(lost(name, "sent a message that cannot be read"));
+  worker.onmessageerror = () => port.onGone(lostInstance(name, "sent a message that cannot be read"));
   return port;
 }
 
 interface WorkerOptionsOfDeno extends globalThis.WorkerOptions {
   readonly deno: { readonly permissions: Deno.PermissionOptions };
-}
-
-function lost(name: string, how: string, cause?: unknown): ModelError {
-  return new ModelError("unavailable", `An instance of function "${name}" ${how}`, {
-    details: { retryAfterMs: 100 },
-    cause,
-  });
 }
