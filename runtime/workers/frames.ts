@@ -68,7 +68,7 @@ function isPlain(message: Message): boolean {
   switch (message.type) {
     case "call": {
       const { call } = message;
-      return (call.kind === "predict" || call.kind === "stream") && call.values.length === 0 &&
+      return (call.kind === "predict" || call.kind === "stream") && call.values === undefined &&
         Object.values(call.params).every(isPlainValue) && isPlainValue(call.deadline ?? 0) && holdsNoBytes(call.input);
     }
     case "reply":

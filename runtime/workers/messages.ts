@@ -3,7 +3,7 @@ import type { BatchCall, Call, ChatCall, PredictCall, Reply, SessionSnapshot, St
 import type { ModelDescription, SessionEnd } from "../core/define.ts";
 import { type ErrorCode, ModelError } from "../core/error.ts";
 import type { LogFields, LogLevel } from "../core/log.ts";
-import { valuesOf } from "../core/values.ts";
+import { NO_VALUES, valuesOf } from "../core/values.ts";
 
 /** A failure without its class. */
 export interface ErrorData {
@@ -21,8 +21,9 @@ export interface CauseData {
 }
 
 type Data<C extends Call> = Omit<C, "signal" | "metadata" | "values" | "items"> & {
-  readonly metadata: readonly (readonly [name: string, value: string])[];
-  readonly values: readonly (readonly [name: string, value: unknown])[];
+  /** Left out where there are none: every field of a message costs its share of the way. */
+  readonly metadata?: readonly (readonly [name: string, value: string])[];
+  readonly values?: readonly (readonly [name: string, value: unknown])[];
 };
 
 /** A call without its signals and classes. */
@@ -142,10 +143,19 @@ function textOf(value: unknown): string {
   }
 }
 
-/** A call without its signals and classes. */
+/** A call without its signals and classes, and without its revision: an instance is of one. */
 export function toCallData(call: Call): CallData {
-  const { signal: _signal, metadata, values, ...rest } = call;
-  const data = { ...rest, metadata: [...metadata], values: [...values.entries()] };
+  const { signal: _signal, metadata, values, version, revision: _revision, maxTokens, deadline, ...rest } = call;
+  const entries = [...metadata];
+  const set = [...values.entries()];
+  const data = {
+    ...rest,
+    ...version !== undefined && { version },
+    ...maxTokens !== undefined && { maxTokens },
+    ...deadline !== undefined && { deadline },
+    ...entries.length > 0 && { metadata: entries },
+    ...set.length > 0 && { values: set },
+  };
   if (data.kind !== "batch") return data as CallData;
   return { ...data, items: data.items.map(({ signal: _signal, ...item }) => item) } as CallData;
 }
@@ -154,8 +164,8 @@ export function toCallData(call: Call): CallData {
 export function fromCallData(data: CallData, signal: AbortSignal, itemSignal: (index: number) => AbortSignal): Call {
   const common = {
     signal,
-    metadata: new Headers(data.metadata as [string, string][]),
-    values: valuesOf(new Map(data.values)),
+    metadata: new Headers(data.metadata as [string, string][] | undefined),
+    values: data.values ? valuesOf(new Map(data.values)) : NO_VALUES,
   };
   if (data.kind !== "batch") return { ...data, ...common } as Call;
   const items = data.items.map((item, index) => ({ ...item, signal: itemSignal(index) }));

@@ -76,7 +76,6 @@ Deno.test("fromCallData() gives the call that toCallData() was given, with signa
   const base = {
     id: "r",
     version: "2",
-    revision: 4,
     params: { top: 3 },
     maxTokens: 7,
     deadline: 123,

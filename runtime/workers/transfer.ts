@@ -24,7 +24,7 @@ export function withOwnBuffers(message: FromInstance): readonly [FromInstance, A
   const output: Record<string, AnyTensor> = {};
   for (const [name, tensor] of Object.entries(message.reply.output)) {
     if (isLarge(tensor.data)) {
-      const data = tensor.data.slice();
+      const data = copyOf(tensor.data);
       buffers.push(data.buffer);
       output[name] = { ...tensor, data } as AnyTensor;
     } else {
@@ -32,6 +32,31 @@ export function withOwnBuffers(message: FromInstance): readonly [FromInstance, A
     }
   }
   return [{ ...message, reply: { ...message.reply, output } }, buffers];
+}
+
+/** Answers up to this size find memory ready. */
+const MAX_SPARE_BYTES = 8 * 1024 * 1024;
+const PAGE_BYTES = 4096;
+
+let spare: ArrayBuffer | undefined;
+
+// Fresh memory costs a page fault for every 4 KB, which is several times the copy itself. So the next copy's is touched
+// once this one is on its way, while the other thread works on it.
+function copyOf(data: Large & Bytes): Large {
+  const { byteLength } = data;
+  const buffer = spare?.byteLength === byteLength ? spare : new ArrayBuffer(byteLength);
+  spare = undefined;
+  const copy = new (data.constructor as Uint8ArrayConstructor)(buffer);
+  copy.set(data);
+  if (byteLength <= MAX_SPARE_BYTES) queueMicrotask(() => makeSpare(byteLength));
+  return copy;
+}
+
+function makeSpare(byteLength: number): void {
+  if (spare?.byteLength === byteLength) return;
+  spare = new ArrayBuffer(byteLength);
+  const bytes = new Uint8Array(spare);
+  for (let i = 0; i < byteLength; i += PAGE_BYTES) bytes[i] = 0;
 }
 
 type Bytes = Exclude<AnyTensor["data"], readonly unknown[]>;
