@@ -121,8 +121,16 @@ Deno.test("toWorkerPermissions() names every kind, so that none is inherited", (
 Deno.test("toFlags() says the same, and takes Deno's own list of hosts to import from away", () => {
   assertEquals(toFlags({}, []), ["--no-prompt", "--allow-import=none.invalid"]);
   assertEquals(
-    toFlags({ read: ["/a b"], write: true, net: ["x:1", "y"], run: [], import: ["gist.githubusercontent.com"] }, ["/f/x"]),
-    ["--no-prompt", "--allow-read=/f/x,/a b", "--allow-write", "--allow-net=x:1,y", "--allow-import=gist.githubusercontent.com"],
+    toFlags({ read: ["/a b"], write: true, net: ["x:1", "y"], run: [], import: ["gist.githubusercontent.com"] }, [
+      "/f/x",
+    ]),
+    [
+      "--no-prompt",
+      "--allow-read=/f/x,/a b",
+      "--allow-write",
+      "--allow-net=x:1,y",
+      "--allow-import=gist.githubusercontent.com",
+    ],
   );
 });
 
@@ -193,7 +201,10 @@ for (
       'may not make symbolic links: to allow it, add "permissions": { "read": true, "write": true }',
     ],
     [
-      lacking('Requires import access to "gist.githubusercontent.com:443", run again with the --allow-import flag\n at x', "TypeError"),
+      lacking(
+        'Requires import access to "gist.githubusercontent.com:443", run again with the --allow-import flag\n at x',
+        "TypeError",
+      ),
       'may not import from "gist.githubusercontent.com:443": to allow it, add "permissions": { "import": ["gist.githubusercontent.com:443"] }',
     ],
     [lacking("getaddrinfo EPERM example.com", "Error"), '"permissions": { "net": ["example.com"] }'],

@@ -214,8 +214,15 @@ for (const level of LEVELS) {
 
   Deno.test(`a ${level} may not import from the hosts that Deno trusts by default`, async () => {
     await using scene = await createScene();
-    const { error } = await scene.run(level, `await import("https://gist.githubusercontent.com/" + "@std/none/1.0.0/mod.ts")`, {});
-    assertStringIncludes(permissionHint(error, "x")!, 'add "permissions": { "import": ["gist.githubusercontent.com:443"] } to "x"');
+    const { error } = await scene.run(
+      level,
+      `await import("https://gist.githubusercontent.com/" + "@std/none/1.0.0/mod.ts")`,
+      {},
+    );
+    assertStringIncludes(
+      permissionHint(error, "x")!,
+      'add "permissions": { "import": ["gist.githubusercontent.com:443"] } to "x"',
+    );
   });
 
   Deno.test(`a ${level} may not look into its process, whatever is granted`, async () => {
