@@ -167,7 +167,7 @@ export class FrameWriter {
   /** Throws where the message cannot be encoded. */
   write(message: Message): void {
     if (this.#isBroken) return;
-    this.#queue.push(...encodeFrame(message, { copies: this.#copies }));
+    for (const piece of encodeFrame(message, { copies: this.#copies })) this.#queue.push(piece);
     if (this.#isWriting) return;
     this.#isWriting = true;
     queueMicrotask(() => this.#flush());

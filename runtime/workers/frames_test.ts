@@ -174,6 +174,26 @@ Deno.test("FrameWriter writes a turn's small messages at once, and large tensors
   assertEquals((await decode(new Uint8Array(all))).length, 4);
 });
 
+Deno.test("FrameWriter writes a message of very many tensors", async () => {
+  const items = Array.from({ length: 200_000 }, (_, i) => batchItem(`${i}`, floats(i)));
+  const parts: Uint8Array[] = [];
+  const done = Promise.withResolvers<void>();
+  const call: ToInstance = { type: "call", id: 1, call: toCallData(batchCall(items)) };
+  const wanted = encode(call).length;
+  let written = 0;
+  const write = (bytes: Uint8Array) => {
+    parts.push(bytes);
+    written += bytes.length;
+    if (written === wanted) done.resolve();
+    return Promise.resolve(bytes.length);
+  };
+  new FrameWriter({ write }, false, done.reject).write(call);
+  await done.promise;
+  const all = new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
+  const [read] = await decode(all) as [{ readonly call: { readonly items: readonly { input: NamedTensors }[] } }];
+  assertEquals(read.call.items.at(-1)!.input, floats(199_999));
+});
+
 Deno.test("FrameWriter tells once that nothing more can be written", async () => {
   const broken: unknown[] = [];
   const told = Promise.withResolvers<void>();

@@ -302,6 +302,8 @@ class RemoteRun implements Run, AsyncIterableIterator<Reply, void, undefined> {
         reader.resolve({ done: false, value: reply });
         if (!end) this.#grant(reply);
       } else {
+        // A sender of ours keeps to its credit, but for the last few.
+        if (this.#queue.length >= 2 * CREDIT_REPLIES) throw new RangeError("More replies came than were asked for");
         this.#queue.push(reply);
       }
     }
