@@ -65,7 +65,8 @@ export function spawnServer(command: readonly string[], events: ProcessEvents): 
   try {
     child = spawn(Deno.execPath(), [...command], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
-      env: { ...Deno.env.toObject(), [SUPERVISED]: "1" },
+      // On a terminal Deno would ask whether a function may do what it was not granted.
+      env: { ...Deno.env.toObject(), [SUPERVISED]: "1", DENO_NO_PROMPT: "1" },
     });
   } catch (error) {
     queueMicrotask(() => events.onExit({ code: null, signal: null, error: String(error) }));
