@@ -10,6 +10,7 @@ from cases_lifecycle import HERE, Own, own
 from helpers import refused, until
 
 FAULTS = os.path.join(HERE, "testdata", "faults")
+WORKERS = ["--isolation", "worker"]  # whatever level the suite runs at
 
 
 def alive(pid):
@@ -41,7 +42,7 @@ def neighbours(o, over):
 @case("iso.spin", "isolation", "endless loop")
 def _(t):
     """An endless loop: another process takes over the port, calls in progress finish, the thread's processor is free within 15 s."""
-    with own(FAULTS) as server:
+    with own(FAULTS, args=WORKERS) as server:
         o, over = Own(t, server), threading.Event()
         old = server.serving_pid()
         thread, counts = neighbours(o, over)
@@ -66,7 +67,7 @@ def _(t):
 @case("iso.hog", "isolation", "out of memory")
 def _(t):
     """A worker out of memory ends its process: served again at once; the second time the function gets a process of its own."""
-    with own(FAULTS, run_args=["--v8-flags=--max-old-space-size=150"]) as server:
+    with own(FAULTS, args=WORKERS, run_args=["--v8-flags=--max-old-space-size=150"]) as server:
         for times in (1, 2):
             old = server.serving_pid()
             o = Own(t, server)
