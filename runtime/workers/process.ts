@@ -182,16 +182,22 @@ class ChildSocket {
       }
     };
     follow().catch(found.reject);
+    let conn: Deno.Conn | undefined;
     try {
-      return await found.promise;
+      return conn = await found.promise;
     } finally {
       this.#stopListening();
+      this.#closeAllBut(conn);
     }
   }
 
   close(): void {
     this.#stopListening();
-    for (const conn of this.#conns) this.#close(conn);
+    this.#closeAllBut(undefined);
+  }
+
+  #closeAllBut(kept: Deno.Conn | undefined): void {
+    for (const conn of this.#conns) if (conn !== kept) this.#close(conn);
   }
 
   #stopListening(): void {
