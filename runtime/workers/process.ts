@@ -3,7 +3,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { ModelDescription } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
-import { within } from "../core/signal.ts";
+import { throwIfAborted, within } from "../core/signal.ts";
 import { bootstrapModule } from "./bootstrap.ts";
 import { FrameWriter, readFrames, writeAll } from "./frames.ts";
 import { type Launch, lostInstance } from "./instance.ts";
@@ -29,7 +29,10 @@ export interface ProcessOptions extends RemoteOptions {
 
 /** Runs a function in processes of its own. */
 export function processLauncher(options: ProcessOptions): Launch {
-  return (signal) => startRemote(new ProcessPort(options), options, signal);
+  return async (signal) => {
+    throwIfAborted(signal);
+    return await startRemote(new ProcessPort(options), options, signal);
+  };
 }
 
 /** Reads what a function is, in a process that ends then; rejects with what its file throws, or after `timeoutMs`. */

@@ -4,7 +4,7 @@ import type { LogRecord } from "../../runtime/core/log.ts";
 import type { Instance } from "../../runtime/workers/instance.ts";
 import { toFlags } from "../../runtime/workers/permissions.ts";
 import { processLauncher, type ProcessOptions } from "../../runtime/workers/process.ts";
-import { collect, NEVER, recordLog } from "./calls.ts";
+import { collect, floats, NEVER, predictCall, recordLog } from "./calls.ts";
 
 /** A function in a process; its end is waited for when it is disposed of. */
 export interface Child extends AsyncDisposable {
@@ -16,7 +16,7 @@ export interface Child extends AsyncDisposable {
 
 /** The options of {@linkcode startChild}. */
 export interface ChildOptions extends Partial<ProcessOptions> {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Starts a function, given by the text of its file, or by what `defineModel` takes. */
@@ -52,6 +52,21 @@ export async function startChild(code: string, options: ChildOptions = {}): Prom
   } finally {
     await Deno.remove(folder, { recursive: true }); // it was imported
   }
+}
+
+/** The options of a function that does `code` when its first value is 1, and answers its input else. */
+export function faulty(code: string): string {
+  return `{
+    async predict([x], ctx) {
+      if (x.data[0] === 1) { ${code} }
+      return x;
+    },
+  }`;
+}
+
+/** Whether a {@linkcode faulty} function answers. */
+export async function answers(child: Child): Promise<boolean> {
+  return (await child.run(predictCall({ input: floats(7) })))[0]?.type === "tensors";
 }
 
 /** The pids of this process's children: each thread has its own. */
