@@ -1,5 +1,6 @@
 // What a function in a process of its own can see of the server, and what is left of it when it has ended.
 import { assert, assertEquals, assertStringIncludes } from "tensorlet/assert";
+import { children, socketFolders } from "../harness/child.ts";
 import { type Folder, serveFolder } from "../harness/served_folder.ts";
 
 const PROBE = `
@@ -31,18 +32,6 @@ async function probe({ v1 }: Folder, code: string): Promise<unknown> {
   return text.startsWith("{") || text.startsWith("[") || text.startsWith('"') || /^(\d|true|false)/.test(text)
     ? JSON.parse(text)
     : text;
-}
-
-/** The pids of this process's children: each thread has its own. */
-function children(): number[] {
-  const threads = [...Deno.readDirSync(`/proc/${Deno.pid}/task`)];
-  return threads.flatMap(({ name }) =>
-    Deno.readTextFileSync(`/proc/${Deno.pid}/task/${name}/children`).split(" ").filter((pid) => pid !== "").map(Number)
-  );
-}
-
-function tempFolders(): string[] {
-  return [...Deno.readDirSync("/tmp")].map(({ name }) => name).filter((name) => /^tensorlet-\w{8,}/.test(name));
 }
 
 Deno.test("a process sees neither the server's environment nor its files, nor the way it is connected", async () => {
@@ -81,18 +70,18 @@ Deno.test("a process has a heap of its own size", async () => {
 });
 
 Deno.test("nothing is left of a process when the server has ended, nor of one that was killed", async () => {
-  const folders = tempFolders().length;
+  const folders = socketFolders().length;
   {
     await using served = await serveProbe();
     assertEquals(await probe(served, "1"), 1);
     const [pid] = children();
-    assertEquals(tempFolders().length, folders); // once connected, it needs no socket
+    assertEquals(socketFolders().length, folders); // once connected, it needs no socket
     Deno.kill(pid!, "SIGKILL");
     await served.logged(/ended with SIGKILL/);
     assertEquals(await probe(served, "2"), 2);
     assertEquals(children().length, 1);
   }
-  assertEquals([children(), tempFolders().length], [[], folders]);
+  assertEquals([children(), socketFolders().length], [[], folders]);
 });
 
 Deno.test("a process that is killed fails its call as unavailable, saying how it ended", async () => {
