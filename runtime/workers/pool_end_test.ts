@@ -227,6 +227,18 @@ Deno.test("Pool ends idle instances down to the minimum, each at its own time", 
   assertEquals([closings(all), pool.state, clock.armed], [[0, 1, 1, 1], "ready", 0]);
 });
 
+Deno.test("Pool keeps the minimum of those whose idle time is over at once", async () => {
+  using clock = new FakeClock();
+  const { pool, instance, call } = fakePool({ idleMs: 1000, instances: { min: 1, max: 3 }, concurrency: 1 });
+  const calls = ["a", "b", "c"].map((id) => call(id));
+  await settled();
+  const all = [0, 1, 2].map(instance);
+  for (const { runs } of all) runs[0]!.finish();
+  await Promise.all(calls.map(codeOf));
+  await clock.advance(1000);
+  assertEquals([closings(all), pool.status.instances], [[1, 1, 0], 1]);
+});
+
 Deno.test("Pool keeps an instance of a warm function: without one it would not be serving", async () => {
   using clock = new FakeClock();
   const { pool, instance, launches } = fakePool({ idleMs: 1000, warm: true });

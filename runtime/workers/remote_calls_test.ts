@@ -206,12 +206,18 @@ Deno.test("Instance.run() aborts the handler's signal with the call's reason, an
 
 Deno.test("Instance.run() tells an instance of a call that was aborted before it began", async () => {
   let ran = false;
-  const { instance } = await startFunction({ predict: () => (ran = true, []) });
+  const { instance, ports } = await startFunction({ predict: () => (ran = true, []) });
   const run = instance.run(predictCall({ signal: AbortSignal.abort() }));
   assertEquals(await codeOf(run.replies), "cancelled");
   await run.settled;
   assertEquals(await codeOf(instance.run(predictCall()).replies), "ok");
   assert(ran);
+  const signal = AbortSignal.abort();
+  const batch = instance.run(batchCall([{ ...batchItem("a"), signal }, { ...batchItem("b"), signal }], { signal }));
+  assertEquals(await codeOf(batch.replies), "cancelled");
+  await batch.settled;
+  const cancels = ports.toInstance.flatMap((message) => message.type === "cancel" ? [message.item] : []);
+  assertEquals(cancels, [undefined, undefined]); // one for each call, none for its items
 });
 
 Deno.test("Instance.run() ends a generator that waits for its reader when the call aborts", async () => {

@@ -63,6 +63,8 @@ export class FakeInstance implements Instance {
   endingSession: Promise<void> = Promise.resolve();
   readonly runs: FakeRun[] = [];
   readonly closed: number[] = [];
+  /** How long it was given to answer, each time it was asked. */
+  readonly probes: number[] = [];
   readonly endedSessions: string[] = [];
   killed: ModelError | undefined;
   readonly #ended = Promise.withResolvers<ModelError | undefined>();
@@ -94,6 +96,7 @@ export class FakeInstance implements Instance {
   }
 
   async responds(ms: number): Promise<boolean> {
+    this.probes.push(ms);
     let isFree = false;
     const answered = Promise.resolve(this.isFree).then((answer) => void (isFree = answer));
     return await within(ms, answered) && isFree;
