@@ -177,6 +177,8 @@ interface Parts {
   readonly graceMs: number;
 }
 
+/** What the clients get to hear that their next calls belong elsewhere, before new calls are refused. */
+const NOTICE_MS = 500;
 /** What the functions' close and unload get at a shutdown: one that hangs must not keep the process. */
 const HOOKS_MS = 5_000;
 
@@ -195,6 +197,7 @@ class RunningServer implements ProcessServer {
   readonly ready: Promise<void>;
   state: ServerState = "starting";
   #stopping: Promise<void> | undefined;
+  #mayWait = true;
   #busy: ReadonlySet<string> = new Set();
 
   constructor(parts: Parts, signal: AbortSignal | undefined) {
@@ -256,7 +259,10 @@ class RunningServer implements ProcessServer {
   }
 
   shutdown(options: { readonly graceMs?: number } = {}): Promise<void> {
-    if (this.#stopping) this.#parts.grpc.abortCalls();
+    if (this.#stopping) {
+      this.#mayWait = false;
+      this.#parts.grpc.abortCalls();
+    }
     return this.#stopping ??= this.#shutdown(options.graceMs ?? this.#parts.graceMs);
   }
 
@@ -265,9 +271,12 @@ class RunningServer implements ProcessServer {
     this.state = "draining";
     this.#unfollow();
     try {
+      const began = performance.now();
+      await grpc.announceShutdown(Math.min(graceMs, NOTICE_MS));
       assembly.drain();
       await this.#parts.folder?.close();
-      await grpc.shutdown(graceMs);
+      const leftMs = graceMs - (performance.now() - began);
+      await grpc.shutdown(this.#mayWait ? Math.max(0, leftMs) : 0);
     } finally {
       try {
         const closed = await within(HOOKS_MS, assembly.close());

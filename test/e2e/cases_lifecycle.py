@@ -3,6 +3,7 @@ import os
 import queue
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -134,6 +135,38 @@ def _(t):
         check(took < 3, "%.1f s after the last call" % took)
         check(not late, "a new connection was taken while the server drained")
         o.reset()
+
+
+@case("life.notice", "lifecycle", "shutdown")
+def _(t):
+    """GOAWAY comes twice: what a client sends before it has seen the first one is answered, and only then calls are refused."""
+    with own() as server:
+        c = H2(Own(t, server))
+        on, frames = c._on, []
+        def late(typ, fl, sid, p):
+            if typ == 7:
+                frames.append(struct.unpack(">I", p[:4])[0])
+            elif typ == 6 and not fl & 1 and frames:
+                frames.append(p)  # not answered yet
+            else:
+                on(typ, fl, sid, p)
+        c._on = late
+        try:
+            for sid in (1, 3):
+                c.headers(sid, MOD + "Predict")
+                c.data(sid, frame(0, mp.PredictRequest(model_id="affine", input_tensor=[sid]).SerializeToString()), True)
+                r = c.wait(sid)
+                check(r["status"] == 0, "call %d: %s" % (sid, r))
+                if sid == 1:
+                    server.signal()
+                    c.pump(5, lambda: len(frames) == 2)
+                    check(frames[:1] == [0x7fffffff] and len(frames) == 2, "a notice and a ping were wanted: %s" % frames)
+            c.f(6, 1, 0, frames[1])
+            c.pump(5, lambda: len(frames) == 3)
+            check(frames[2:] == [3], "the last GOAWAY names stream 3: %s" % frames)
+        finally:
+            c.close()
+        gone(server, 3)
 
 
 @case("life.grace", "lifecycle", "shutdown")

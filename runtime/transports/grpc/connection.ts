@@ -2,6 +2,7 @@
 import type { ConnectionInjector } from "@grpc/grpc-js";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
+import { SHUTDOWN_NOTICE } from "./frames.ts";
 import { watchIncoming } from "./incoming.ts";
 
 /** Where to listen. */
@@ -24,7 +25,7 @@ export interface Listener {
   readonly address: Deno.NetAddr;
   /** What has left on the connection of a peer. */
   flowOf(peer: Peer): FlowMeter | undefined;
-  /** Refuses new connections. */
+  /** Refuses new connections, and tells the peers of those there are to make their next calls elsewhere. */
   close(): void;
   /** Resolves when no connection is left. */
   disconnected(): Promise<void>;
@@ -36,6 +37,7 @@ export interface Listener {
 export function listen(address: Address, injector: ConnectionInjector): Promise<Listener> {
   const sockets = new Set<net.Socket>();
   const meters = new Map<string, FlowMeter>();
+  let isClosing = false;
   const server = net.createServer({ noDelay: true }, (socket) => {
     const peer = keyOf(socket);
     const meter = new FlowMeter(socket);
@@ -49,6 +51,7 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
     });
     socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
     injector.injectConnection(socket);
+    if (isClosing) meter.insert(SHUTDOWN_NOTICE); // accepted before, heard of after
   });
   return new Promise((resolve, reject) => {
     server.once("error", reject);
@@ -59,7 +62,12 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
       resolve({
         address: { transport: "tcp", hostname, port },
         flowOf: (peer) => meters.get(keyOf(peer)),
-        close: () => void server.close(),
+        close() {
+          if (isClosing) return;
+          isClosing = true;
+          server.close();
+          for (const meter of meters.values()) meter.insert(SHUTDOWN_NOTICE);
+        },
         async disconnected() {
           while (sockets.size > 0) await Promise.all([...sockets].map(closed));
         },

@@ -13,18 +13,37 @@ export interface StreamFlow {
   onClosed: (() => void) | undefined;
 }
 
+type Write = (...args: unknown[]) => boolean;
+
 /** Reads the frame headers of what a connection writes, and counts its DATA frames by stream. */
 export class FlowMeter {
   readonly #streams = new Map<number, StreamFlow>();
   readonly #reader = new FrameReader((...frame) => this.#onFrame(...frame));
+  readonly #write: Write;
+  #hasBegun = false;
+  #inserted: Uint8Array | undefined;
 
   /** Follows the frames that `socket` writes from now on. */
   constructor(socket: net.Socket) {
-    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+    this.#write = socket.write.bind(socket) as Write;
     socket.write = (...args: unknown[]) => {
       if (args[0] instanceof Uint8Array) this.observe(args[0]);
-      return write(...args);
+      const hasRoom = this.#write(...args);
+      this.#insertNow();
+      return hasRoom;
     };
+  }
+
+  /** Writes a frame that Deno's http2 does not know of, after those that it has begun; never as the first. */
+  insert(frame: Uint8Array): void {
+    this.#inserted = frame;
+    this.#insertNow();
+  }
+
+  #insertNow(): void {
+    if (!this.#inserted || !this.#hasBegun || !this.#reader.isBetweenFrames) return;
+    this.#write(this.#inserted);
+    this.#inserted = undefined;
   }
 
   /** Counts for a stream, until `untrack`. */
@@ -52,6 +71,7 @@ export class FlowMeter {
 
   /** Takes the next bytes of the connection. */
   observe(bytes: Uint8Array): void {
+    this.#hasBegun = true;
     this.#reader.read(bytes);
   }
 

@@ -16,6 +16,11 @@ function concat(...parts: Uint8Array[]): Uint8Array {
   return new Uint8Array(parts.flatMap((part) => [...part]));
 }
 
+function createSocket(): { readonly written: unknown[]; write(...args: unknown[]): boolean } {
+  const written: unknown[] = [];
+  return { written, write: (bytes) => written.push(bytes) > 0 };
+}
+
 function createMeter(): FlowMeter {
   // deno-lint-ignore no-explicit-any
   return new FlowMeter({ write: () => true } as any);
@@ -60,4 +65,29 @@ Deno.test("FlowMeter sees what a socket writes, and lets it through", () => {
   assertEquals(socket.write(bytes, done), false);
   assertEquals(written, [bytes, done]);
   assertEquals(flow.sent, 5);
+});
+
+Deno.test("FlowMeter inserts a frame between two others, wherever the writes cut them, and not as the first", () => {
+  const [first, second, inserted] = [frame(HEADERS, 1, 3), frame(DATA, 1, 4), frame(7, 0, 8)];
+  const both = concat(first, second);
+  for (let at = 0; at <= both.length; at++) {
+    const socket = createSocket();
+    // deno-lint-ignore no-explicit-any
+    const meter = new FlowMeter(socket as any);
+    if (at > 0) socket.write(both.subarray(0, at));
+    meter.insert(inserted);
+    if (at < both.length) socket.write(both.subarray(at));
+    const expected = at === first.length ? concat(first, inserted, second) : concat(both, inserted);
+    assertEquals(concat(...socket.written as Uint8Array[]), expected);
+  }
+});
+
+Deno.test("FlowMeter inserts a frame once", () => {
+  const socket = createSocket();
+  // deno-lint-ignore no-explicit-any
+  const meter = new FlowMeter(socket as any);
+  socket.write(FRAMES);
+  meter.insert(FRAMES);
+  socket.write(FRAMES);
+  assertEquals(socket.written.length, 3);
 });

@@ -5,6 +5,11 @@ const HEADER_BYTES = 9;
 /** The types of frames that this server cares about. */
 export const FRAME = { data: 0, rstStream: 3, goaway: 7 } as const;
 
+/** GOAWAY without an error and with the last stream there can be: new calls go elsewhere, those on their way are taken. */
+export const SHUTDOWN_NOTICE: Uint8Array = new Uint8Array(
+  [0, 0, 8, FRAME.goaway, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0],
+);
+
 /** Told of every frame once its header is complete; `false` takes the frame out. */
 export type OnFrame = (type: number, streamId: number, length: number) => boolean | void;
 
@@ -25,6 +30,11 @@ export class FrameReader {
   /** Bytes of a header whose rest has not come yet. */
   get pending(): number {
     return this.#headerBytes;
+  }
+
+  /** Whether the next byte begins a frame. */
+  get isBetweenFrames(): boolean {
+    return this.#headerBytes === 0 && this.#payloadLeft === 0;
   }
 
   /** Takes the next bytes; hands on what is not taken out, headers only when they are complete. */

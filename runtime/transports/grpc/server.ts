@@ -2,6 +2,7 @@
 import grpc from "@grpc/grpc-js";
 import type { Buffer } from "node:buffer";
 import type { EventEmitter } from "node:events";
+import type { ServerHttp2Session } from "node:http2";
 import type { Logger } from "../../core/log.ts";
 import { deadlineExceeded, shuttingDown, within } from "../../core/signal.ts";
 import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
@@ -23,7 +24,12 @@ export interface GrpcOptions extends Address {
 /** A gRPC server that listens. */
 export interface GrpcServer {
   readonly address: Deno.NetAddr;
-  /** Refuses new connections and calls, waits for those in progress for `graceMs`, then ends them. */
+  /**
+   * Refuses new connections, and has the clients make their next calls elsewhere; the calls that they have sent before
+   * they knew are taken. Waits for `timeoutMs` at most until all know.
+   */
+  announceShutdown(timeoutMs: number): Promise<void>;
+  /** Refuses new calls, waits for those in progress for `graceMs`, then ends them. */
   shutdown(graceMs: number): Promise<void>;
   /** Ends the calls in progress now, in a shutdown that waits for them. */
   abortCalls(): void;
@@ -56,16 +62,22 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     interceptors: [(definition, call) => takeOver(call, methods.get(definition.path)!, environment)],
   });
   for (const service of services) addService(server, service, methods);
-  clampTimeouts(server);
+  const sessions = new Set<ServerHttp2Session>();
+  prepareHttp2(server, sessions);
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const listener = await listen(options, injector);
   const abortCalls = () => environment.open.forEach((call) => call.abort(shuttingDown()));
   return {
     address: listener.address,
     abortCalls,
+    async announceShutdown(timeoutMs) {
+      listener.close();
+      const allKnow = [...sessions].map(roundTrip);
+      await within(timeoutMs, Promise.all(allKnow).then(() => {}));
+    },
     async shutdown(graceMs) {
       listener.close();
-      // Sends GOAWAY. Its callback says nothing here: Deno calls it with streams still open, and never where a client
+      // Sends the last GOAWAY. Its callback says nothing here: Deno calls it with streams still open, and never where a client
       // leaves a bare connection open.
       server.tryShutdown(() => {});
       if (!await within(graceMs, untilEmpty(environment.open))) {
@@ -129,12 +141,16 @@ function nameLimit(status: PartialStatus, maxBytes: number): PartialStatus {
 const MAX_TIMEOUT_SECONDS = 2_147_483;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
 
-// grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
-function clampTimeouts(server: grpc.Server): void {
+// Gathers the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
+function prepareHttp2(server: grpc.Server, sessions: Set<ServerHttp2Session>): void {
   const internals = server as unknown as { createHttp2Server(credentials: unknown): EventEmitter };
   const create = internals.createHttp2Server;
   internals.createHttp2Server = (credentials) => {
     const http2Server = create.call(server, credentials);
+    http2Server.on("session", (session: ServerHttp2Session) => {
+      sessions.add(session);
+      session.on("close", () => sessions.delete(session));
+    });
     http2Server.prependListener("stream", (_stream: unknown, headers: Record<string, unknown>) => {
       const match = /^(\d{1,8})([HMS])$/.exec(String(headers["grpc-timeout"]));
       if (match && Number(match[1]) * UNIT_SECONDS[match[2]!]! > MAX_TIMEOUT_SECONDS) {
@@ -147,4 +163,12 @@ function clampTimeouts(server: grpc.Server): void {
 
 async function untilEmpty(open: ReadonlySet<GrpcCall>): Promise<void> {
   while (open.size > 0) await Promise.all([...open].map((call) => call.finished));
+}
+
+// Resolves when the peer has read what was sent before, or is gone.
+function roundTrip(session: ServerHttp2Session): Promise<void> {
+  return new Promise((resolve) => {
+    session.once("close", () => resolve());
+    if (session.destroyed || session.closed || !session.ping(() => resolve())) resolve();
+  });
 }
