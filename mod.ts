@@ -79,6 +79,7 @@ export type {
 export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tensor.ts";
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
 export type { Limits } from "./runtime/assembly.ts";
+export type { ReplayLimits } from "./runtime/middleware/replay.ts";
 export type { SessionStore } from "./runtime/middleware/session_store.ts";
 export type {
   AdapterHost,

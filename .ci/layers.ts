@@ -41,7 +41,7 @@ export const TABLE: readonly Row[] = [
   {
     modules: "mod.ts",
     may: [CORE],
-    types: ["runtime/assembly.ts", "runtime/middleware/session_store.ts", ADAPTER, "runtime/host/*"],
+    types: ["runtime/assembly.ts", "runtime/middleware/*", ADAPTER, "runtime/host/*"],
     dynamic: ["runtime/host/*"],
   },
   { modules: CORE, may: [CORE] },

@@ -6,12 +6,14 @@ import type { Registry } from "./core/registry.ts";
 import { shuttingDown } from "./core/signal.ts";
 import type { Invoke } from "./core/call.ts";
 import { chain } from "./middleware/chain.ts";
+import { deadline } from "./middleware/deadline.ts";
+import { DEFAULT_REPLAY_LIMITS, type ReplayLimits, Replays } from "./middleware/replay.ts";
 import { Sessions } from "./middleware/session.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
 import type { AdapterHost, HealthView, ProtocolAdapter, RpcService, ServingStatus } from "./protocols/adapter.ts";
 
 /** Bounds of a server; every one is an option. */
-export interface Limits {
+export interface Limits extends ReplayLimits {
   /** The largest message either way, in bytes. @default {67_108_864} */
   readonly maxMessageBytes: number;
   /** Calls that run at once. @default {1024} */
@@ -31,6 +33,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxQueue: 1024,
   maxSessions: 10_000,
   unaryTimeoutMs: 60_000,
+  ...DEFAULT_REPLAY_LIMITS,
 };
 
 /** Milliseconds that calls in progress get to finish at a shutdown. */
@@ -71,11 +74,13 @@ export function assemble(options: AssemblyOptions): Assembly {
     onEnd: ({ revision, snapshot, reason }) => registry.endSession(revision, snapshot, reason),
     log,
   });
+  const replays = new Replays({ ...options, deadline: deadline(options) });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
   const invoke = chain(registry.invoke, {
     ...options,
     find: (call) => registry.entryOf(call),
     sessions,
+    replays,
   });
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
@@ -89,6 +94,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     draining: draining.signal,
     drain: () => draining.abort(shuttingDown()),
     async close() {
+      replays.close();
       await sessions.endAll("shutdown");
       await registry.closeAll();
     },

@@ -81,6 +81,10 @@ export interface StreamCall extends CallBase {
   readonly kind: "stream";
   /** The tensors it sends. */
   readonly input: NamedTensors;
+  /** Its chunks are kept for a while, for a reader that comes back under the same id. @default {false} */
+  readonly resumable?: boolean;
+  /** Goes on reading the call that is kept under this id, from the chunk of this index on; nothing else runs. */
+  readonly resumeFrom?: number;
 }
 
 /** Many requests, one answer each. */

@@ -188,3 +188,13 @@ function toBfloat16(value: number): number {
   if (near !== value) bits = (Math.abs(near) > Math.abs(value) ? bits - 1 : bits) | 1; // odd, as in toDouble()
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16; // round to nearest, ties to even
 }
+
+/** What the elements take in memory, in bytes; of strings their characters. */
+export function byteLengthOf(tensors: NamedTensors): number {
+  let bytes = 0;
+  for (const { data } of Object.values(tensors)) {
+    if (ArrayBuffer.isView(data)) bytes += data.byteLength;
+    else for (const element of data) bytes += element.length;
+  }
+  return bytes;
+}

@@ -58,6 +58,13 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(limit("--max-queue <calls>", "calls that wait beyond that", "maxQueue", 0))
     .addOption(limit("--max-sessions <sessions>", "chat sessions that are kept", "maxSessions"))
     .addOption(limit("--unary-timeout-ms <ms>", "deadline of unary calls that bring none", "unaryTimeoutMs"))
+    .addOption(
+      limit("--resume-window-ms <ms>", "how long a stream with an id runs without a reader", "resumeWindowMs", 0),
+    )
+    .addOption(limit("--replay-keep-ms <ms>", "how long its tokens are kept after its end", "replayKeepMs", 0))
+    .addOption(limit("--replay-max-tokens <tokens>", "tokens that are kept of a stream", "replayMaxTokens"))
+    .addOption(limit("--replay-max-bytes <bytes>", "what they may take", "replayMaxBytes"))
+    .addOption(limit("--replay-max-total-bytes <bytes>", "what those of all streams may take", "replayMaxTotalBytes"))
     .version(`tensorlet ${version}`, "-V, --version", "print the version")
     .addHelpText("after", "\nlist [functions] [--port <number>] [--json] shows the functions of a running server.");
   setUp(command, (text) => print += text);

@@ -4,6 +4,7 @@ import type { CatalogEntry } from "../core/catalog.ts";
 import type { Logger } from "../core/log.ts";
 import { deadline, type DeadlineOptions } from "./deadline.ts";
 import { limits, type LimitsOptions } from "./limits.ts";
+import type { Replays } from "./replay.ts";
 import { requestLog } from "./request_log.ts";
 import type { Sessions } from "./session.ts";
 import { validate } from "./validate.ts";
@@ -13,18 +14,21 @@ export interface ChainOptions extends DeadlineOptions, LimitsOptions {
   readonly log: Logger;
   readonly find: (call: Call) => CatalogEntry;
   readonly sessions: Sessions;
+  readonly replays: Replays;
   /** Inside the log, outside the deadline; the first is outermost. */
   readonly interceptors: readonly Interceptor[];
 }
 
 /**
- * Wraps the executor. The deadline comes first, so that it ends every wait within; the checks before the session, so
- * that a bad call does not wait for its lock; the limits last, so that a turn that waits for its session takes no place.
+ * Wraps the executor. Replay comes before all that belongs to the run of a call and not to who reads it; the deadline
+ * next, so that it ends every wait within; the checks before the session, so that a bad call does not wait for its lock;
+ * the limits last, so that a turn that waits for its session takes no place.
  */
 export function chain(executor: Invoke, options: ChainOptions): Invoke {
   const interceptors: readonly Interceptor[] = [
     requestLog(options.log),
     ...options.interceptors,
+    options.replays.interceptor,
     deadline(options),
     validate(options.find),
     options.sessions.interceptor,

@@ -1,9 +1,19 @@
 import { assertEquals } from "tensorlet/assert";
-import { assertFails, collect, executorOf, floats, predictCall, recordLog } from "../../test/harness/calls.ts";
+import {
+  assertFails,
+  collect,
+  executorOf,
+  floats,
+  predictCall,
+  recordLog,
+  streamCall,
+} from "../../test/harness/calls.ts";
 import { FakeClock } from "../../test/harness/clock.ts";
 import type { Call, Interceptor } from "../core/call.ts";
 import { defineModel, resolveModel } from "../core/define.ts";
 import { chain } from "./chain.ts";
+import { deadline } from "./deadline.ts";
+import { DEFAULT_REPLAY_LIMITS, Replays } from "./replay.ts";
 import { Sessions } from "./session.ts";
 import { MemorySessionStore } from "./session_store.ts";
 
@@ -24,16 +34,19 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue
     onEnd: () => Promise.resolve(),
     log,
   });
+  const unaryTimeoutMs = 1000;
+  const replays = new Replays({ ...DEFAULT_REPLAY_LIMITS, deadline: deadline({ unaryTimeoutMs }), log });
   const invoke = chain(executorOf(definition), {
     log,
     find: () => ({ ...model, state: "ready", revision: 1 }),
     sessions,
+    replays,
     interceptors,
     maxInFlight,
     maxQueue,
-    unaryTimeoutMs: 1000,
+    unaryTimeoutMs,
   });
-  return { invoke, records };
+  return { invoke, records, replays };
 }
 
 Deno.test("chain() runs interceptors outermost first, around the limits, and checks before the limits", async () => {
@@ -83,4 +96,18 @@ Deno.test("chain() lets an interceptor change the call and see its failure", asy
   const [reply] = await collect(chained([fixing]).invoke(predictCall()));
   assertEquals(reply?.type === "tensors" && [...reply.output["0"]!.data as Float32Array], [7]);
   assertEquals(failures, ["invalid_argument"]);
+});
+
+Deno.test("chain() gives a reader that comes back no place of its own", async () => {
+  using _clock = new FakeClock();
+  const { invoke, replays } = chained([]);
+  const input = floats(1);
+  await collect(invoke(streamCall({ id: "r", resumable: true, input })));
+  const running = invoke(predictCall({ input }))[Symbol.asyncIterator]();
+  await running.next();
+  assertEquals((await collect(invoke(streamCall({ id: "r", resumeFrom: 0 })))).length, 1);
+  await assertFails("resource_exhausted", "", () => collect(invoke(streamCall({ id: "s", resumable: true, input }))));
+  await running.return?.();
+  assertEquals((await collect(invoke(streamCall({ id: "s", resumable: true, input })))).length, 1);
+  replays.close();
 });

@@ -3,6 +3,7 @@ import type { BatchCall, Call, ChatCall, PredictCall, Reply, SessionSnapshot, St
 import type { ModelDescription, SessionEnd } from "../core/define.ts";
 import { type ErrorCode, ModelError } from "../core/error.ts";
 import type { LogFields, LogLevel } from "../core/log.ts";
+import { byteLengthOf } from "../core/tensor.ts";
 import { NO_VALUES, valuesOf } from "../core/values.ts";
 
 /** A failure without its class. */
@@ -189,11 +190,5 @@ export const CREDIT_BYTES = 1024 * 1024;
 
 /** The tensors' bytes of a reply. */
 export function bytesOf(reply: Reply | ReplyData): number {
-  if (reply.type !== "tensors") return 0;
-  let bytes = 0;
-  for (const { data } of Object.values(reply.output)) {
-    if (ArrayBuffer.isView(data)) bytes += data.byteLength;
-    else for (const element of data) bytes += element.length;
-  }
-  return bytes;
+  return reply.type === "tensors" ? byteLengthOf(reply.output) : 0;
 }

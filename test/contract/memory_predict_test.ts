@@ -165,3 +165,32 @@ Deno.test("StreamPredict aborts the handler when the client leaves or its deadli
   await settled();
   assertEquals(aborted, [true, true]);
 });
+
+Deno.test("StreamPredict is resumed by its request id, with its numbering, without running again", async () => {
+  using _clock = new FakeClock();
+  let ran = 0;
+  const counter = defineModel({
+    input: { dtype: "float32", shape: [2] },
+    async *stream() {
+      ran++;
+      yield* ["a", "b", "c"];
+    },
+  });
+  await using server = await createTestServer({ counter });
+  const ask = (from?: string, metadata: HeadersInit = { "request-id": "r" }) => {
+    const params = from === undefined ? {} : { resume_from: from };
+    const request = { model_id: "counter", params, ...from === undefined && { input_tensor: [1, 2] } };
+    return call(server, "stream", [request], { metadata });
+  };
+  assertEquals(chunks(await ask()), ["0 a", "1 b", "2 c", "3 ."]);
+  assertEquals(chunks(await ask("1")), ["1 b", "2 c", "3 ."]);
+  const last = await ask("3");
+  assertEquals([chunks(last), last.trailers.get("tokens")], [["3 ."], "0"]);
+  assertEquals((await ask()).code, "already_exists");
+  assertEquals((await ask("4")).code, "out_of_range");
+  assertEquals((await ask("-1")).code, "invalid_argument");
+  assertEquals((await ask("0", {})).code, "invalid_argument");
+  assertEquals((await ask("0", { "request-id": "é" })).code, "invalid_argument");
+  assertEquals((await ask("0", { "request-id": "other" })).code, "not_found");
+  assertEquals(ran, 1);
+});

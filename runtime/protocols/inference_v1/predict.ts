@@ -1,4 +1,5 @@
 // Predict: one flat tensor in, one out. StreamPredict: one request in, its tokens out.
+import type { StreamCall } from "../../core/call.ts";
 import { findEntry } from "../../core/catalog.ts";
 import { ModelError } from "../../core/error.ts";
 import type { NamedTensors } from "../../core/tensor.ts";
@@ -33,16 +34,21 @@ export async function* streamPredict(
   const request = await onlyRequest<PredictRequest>(requests);
   const since = rpc.decodedAt();
   const entry = findEntry(host.catalog, request.model_id, "stream", "model_id");
-  const { params, shape } = readParams(entry, rpc.metadata, request.params);
-  const input = inputOf(entry, request.input_tensor, shape);
-  const call = { ...callBase(rpc, entry, params, request.max_tokens), kind: "stream", input } as const;
-  let index = 0;
+  const { params, shape, resumeFrom } = readParams(entry, rpc.metadata, request.params);
+  const call = {
+    ...callBase(rpc, entry, params, request.max_tokens),
+    ...resumption(rpc, resumeFrom),
+    kind: "stream",
+    input: resumeFrom === undefined ? inputOf(entry, request.input_tensor, shape) : {},
+  } as const;
+  const first = resumeFrom ?? 0;
+  let index = first;
   let final = false;
   try {
     for await (const reply of host.invoke(call)) {
       if (reply.type !== "delta" && reply.type !== "tensors") continue;
       const token = reply.type === "delta" ? reply.text : textOf(reply.output);
-      if (index === 0) rpc.trailers.set("time-to-first-token-ms", elapsed(since));
+      if (index === first) rpc.trailers.set("time-to-first-token-ms", elapsed(since));
       final = reply.final === true;
       yield { index: index++, token, is_final: final };
     }
@@ -50,8 +56,19 @@ export async function* streamPredict(
     if (!final) yield { index, token: "", is_final: true };
   } finally {
     rpc.trailers.set("latency-ms", elapsed(since));
-    rpc.trailers.set("tokens", `${index}`);
+    rpc.trailers.set("tokens", `${index - first}`);
   }
+}
+
+// A stream is kept under an id that its caller knows.
+function resumption(rpc: RpcContext, from: number | undefined): Pick<StreamCall, "resumable" | "resumeFrom"> {
+  const isNamed = rpc.metadata.get("request-id") === rpc.id;
+  if (from === undefined) return isNamed ? { resumable: true } : {};
+  if (isNamed) return { resumeFrom: from };
+  throw new ModelError(
+    "invalid_argument",
+    'Cannot resume a stream: metadata "request-id" has to name it, in 1 to 128 printable ASCII characters',
+  );
 }
 
 function elapsed(since: number): string {

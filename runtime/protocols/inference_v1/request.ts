@@ -22,6 +22,8 @@ export interface RequestParams {
   readonly shape: string | undefined;
   /** `params["output"]`: the name of the output to return. */
   readonly output: string | undefined;
+  /** `params["resume_from"]`: the index of the first token to answer. */
+  readonly resumeFrom: number | undefined;
 }
 
 /** Parameters of the metadata (`param-NAME`) and of the message, which win. */
@@ -31,9 +33,17 @@ export function readParams(
   message: Readonly<Record<string, string>> = {},
 ): RequestParams {
   const params: Record<string, string> = Object.assign(Object.create(null), metadataParams(metadata, entry), message);
-  const { shape, output } = params;
+  const { shape, output, resume_from: from } = params;
   for (const name of RESERVED_PARAMS) delete params[name];
-  return { params, shape, output };
+  return { params, shape, output, resumeFrom: from === undefined ? undefined : parseIndex(from) };
+}
+
+function parseIndex(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ModelError(
+    "invalid_argument",
+    `Cannot read params["resume_from"]: got ${quote(text)}, wanted the index of a token like "7"`,
+  );
 }
 
 /** The flat values as the function's input, in the shape that the caller or the function gives. */
