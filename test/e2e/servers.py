@@ -62,7 +62,7 @@ class Server:
 
     # ------------------------------------------------------------ processes
     def tree(self):
-        """The pids of the session, a wrapper's included."""
+        """The pids of the session, a wrapper's included, in the order of their starts: pids begin anew at some time."""
         found = []
         for path in glob.glob("/proc/[0-9]*/stat"):
             try:
@@ -71,8 +71,8 @@ class Server:
             except OSError:
                 continue
             if int(rest[3]) == self.proc.pid and rest[0] != "Z":
-                found.append(int(path.split("/")[2]))
-        return sorted(found)
+                found.append((int(rest[19]), int(path.split("/")[2])))
+        return [pid for _, pid in sorted(found)]
 
     def deno_pids(self):
         out = []
