@@ -39,7 +39,7 @@ export interface ReplaysOptions extends ReplayLimits {
 /** Chunks that a call may be ahead of its reader: a slow reader slows the function. */
 const AHEAD = 16;
 /** What a chunk takes besides its text or tensors, about. */
-const CHUNK_BYTES = 100;
+const CHUNK_BYTES = 200;
 
 /** The calls whose chunks are kept. */
 export class Replays {

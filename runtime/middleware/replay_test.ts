@@ -334,7 +334,7 @@ Deno.test("Replays: where nothing else can go, what readers have had goes, and c
     for (const reader of readers) assertEquals((await reader.next()).value, { type: "delta", index: i, text: `t${i}` });
   }
   for (const reader of readers) assertEquals((await reader.next()).done, true);
-  assert(replays.bytes <= 2000 + 3 * 20 * 110, `${replays.bytes}`);
+  assert(replays.bytes <= 2000 + 3 * 20 * 210, `${replays.bytes}`);
   replays.close();
 });
 
