@@ -9,6 +9,7 @@ import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, type ReplayLimits, Replays } from "./middleware/replay.ts";
 import { Sessions } from "./middleware/session.ts";
+import { reportOutages } from "./middleware/session_outage.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
 import type { AdapterHost, HealthView, ProtocolAdapter, RpcService, ServingStatus } from "./protocols/adapter.ts";
 
@@ -67,7 +68,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const { registry, log } = options;
   const draining = new AbortController();
   const sessions = new Sessions({
-    store: options.sessionStore ?? new MemorySessionStore(),
+    store: options.sessionStore ? reportOutages(options.sessionStore, log) : new MemorySessionStore(),
     maxSessions: options.maxSessions,
     pin: (call) => registry.pin(call),
     boundsOf: (call) => registry.sessionBoundsOf(call),

@@ -216,7 +216,7 @@ class Chat implements ChatHarness<Readonly<Record<string, unknown>>, unknown> {
       for await (const reply of replies) if (reply.type === "delta" && reply.text !== "") yield reply.text;
     } finally {
       const stored = await this.#target.store.load(sessionKey(this.#target.model.name, id));
-      if (stored) this.session = { ...stored };
+      if (stored) this.session = { ...stored.snapshot };
     }
   }
 

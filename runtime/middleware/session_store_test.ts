@@ -1,16 +1,22 @@
 import { assertEquals } from "tensorlet/assert";
 import { assertFails, NEVER } from "../../test/harness/calls.ts";
 import { settled } from "../../test/harness/clock.ts";
-import { MemorySessionStore } from "./session_store.ts";
+import { MemorySessionStore, type SessionRecord } from "./session_store.ts";
 
-const snapshot = { id: "s", turn: 1, history: [], state: 1 };
+const record = recordOf(1);
+
+function recordOf(turn: number, servedBy = "me"): SessionRecord {
+  return { snapshot: { id: "s", turn, history: [], state: 1 }, version: "1", servedBy };
+}
 
 Deno.test("MemorySessionStore keeps, replaces and forgets", async () => {
   const store = new MemorySessionStore();
   assertEquals(await store.load("a"), undefined);
-  await store.save("a", snapshot);
-  await store.save("a", { ...snapshot, turn: 2 });
-  assertEquals((await store.load("a"))?.turn, 2);
+  await store.save("a", record);
+  await store.save("a", recordOf(2));
+  assertEquals([await store.load("a"), await store.count()], [recordOf(2), 1]);
+  assertEquals([await store.touch("a", "you"), await store.touch("b", "you")], [true, false]);
+  assertEquals([await store.load("a"), await store.load("b")], [recordOf(2, "you"), undefined]);
   await store.delete("a");
   await store.delete("a");
   assertEquals(await store.load("a"), undefined);
@@ -19,19 +25,19 @@ Deno.test("MemorySessionStore keeps, replaces and forgets", async () => {
 Deno.test("MemorySessionStore takes any key for data", async () => {
   const store = new MemorySessionStore();
   assertEquals([await store.load("__proto__"), await store.load("constructor")], [undefined, undefined]);
-  await store.save("__proto__", snapshot);
-  assertEquals([await store.load("__proto__"), await store.load("toString")], [snapshot, undefined]);
+  await store.save("__proto__", record);
+  assertEquals([await store.load("__proto__"), await store.load("toString")], [record, undefined]);
 });
 
 Deno.test("MemorySessionStore.lock() lets one in at a time, in order", async () => {
   const store = new MemorySessionStore();
   const order: string[] = [];
   const turn = async (name: string) => {
-    const unlock = await store.lock("a", NEVER);
+    const lease = await store.lock("a", NEVER);
     order.push(`${name} in`);
     await settled();
     order.push(`${name} out`);
-    unlock();
+    lease.release();
   };
   await Promise.all(["1", "2", "3"].map(turn));
   assertEquals(order, ["1 in", "1 out", "2 in", "2 out", "3 in", "3 out"]);
@@ -40,9 +46,9 @@ Deno.test("MemorySessionStore.lock() lets one in at a time, in order", async () 
 
 Deno.test("MemorySessionStore.lock() locks each key for itself", async () => {
   const store = new MemorySessionStore();
-  const unlock = await store.lock("a", NEVER);
-  (await store.lock("b", NEVER))();
-  unlock();
+  const lease = await store.lock("a", NEVER);
+  (await store.lock("b", NEVER)).release();
+  lease.release();
 });
 
 Deno.test("MemorySessionStore.lock() lets those behind an aborted wait in, not before their turn", async () => {
@@ -51,14 +57,14 @@ Deno.test("MemorySessionStore.lock() lets those behind an aborted wait in, not b
   const first = await store.lock("a", NEVER);
   const aborted = store.lock("a", controller.signal);
   let isIn = false;
-  const last = store.lock("a", NEVER).then((unlock) => (isIn = true, unlock));
+  const last = store.lock("a", NEVER).then((lease) => (isIn = true, lease));
   controller.abort();
   await assertFails("cancelled", "", () => aborted);
   await settled();
   assertEquals(isIn, false);
-  first();
-  (await last)();
-  (await store.lock("a", NEVER))();
+  first.release();
+  (await last).release();
+  (await store.lock("a", NEVER)).release();
 });
 
 Deno.test("MemorySessionStore.lock() lets nobody in early because the last in the line was aborted", async () => {
@@ -66,23 +72,23 @@ Deno.test("MemorySessionStore.lock() lets nobody in early because the last in th
   const first = await store.lock("a", NEVER);
   await assertFails("cancelled", "", () => store.lock("a", AbortSignal.abort()));
   let isIn = false;
-  const last = store.lock("a", NEVER).then((unlock) => (isIn = true, unlock));
+  const last = store.lock("a", NEVER).then((lease) => (isIn = true, lease));
   await settled();
   assertEquals(isIn, false);
-  first();
-  (await last)();
+  first.release();
+  (await last).release();
 });
 
 Deno.test("MemorySessionStore.lock() takes a second unlock for nothing", async () => {
   const store = new MemorySessionStore();
   const first = await store.lock("a", NEVER);
-  first();
+  first.release();
   const second = await store.lock("a", NEVER);
-  first();
+  first.release();
   let isIn = false;
-  const third = store.lock("a", NEVER).then((unlock) => (isIn = true, unlock));
+  const third = store.lock("a", NEVER).then((lease) => (isIn = true, lease));
   await settled();
   assertEquals(isIn, false);
-  second();
-  (await third)();
+  second.release();
+  (await third).release();
 });

@@ -20,12 +20,12 @@ export interface HealthView {
   list(): Iterable<readonly [service: string, status: ServingStatus]>;
 }
 
-/** Which sessions exist, and what keeps them alive between turns. */
+/** What keeps sessions alive between turns; `version` is the one that the client named. */
 export interface SessionHolds {
-  /** Whether the session exists; `version` is the one that the client named. */
-  has(model: string, version: string | undefined, id: string): boolean;
   /** Keeps the session alive while a stream that serves it is open; returns what lets it go. */
   hold(model: string, version: string | undefined, id: string): () => void;
+  /** Does so if the session exists, here or in a store that servers share; rejects where that cannot be reached. */
+  holdExisting(model: string, version: string | undefined, id: string): Promise<(() => void) | undefined>;
 }
 
 /** What a protocol may use of the server. */
@@ -36,7 +36,7 @@ export interface AdapterHost {
   readonly catalog: Catalog;
   /** What can be called. */
   readonly health: HealthView;
-  /** Which sessions exist. */
+  /** What keeps sessions alive. */
   readonly sessions: SessionHolds;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;

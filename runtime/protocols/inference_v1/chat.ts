@@ -60,6 +60,7 @@ class Conversation {
   readonly #holds = new Map<string, () => void>();
   readonly #fail: (error: unknown) => void;
   #newId: string | undefined;
+  #released = false;
 
   /** `fail` aborts the signal of `rpc`: a turn that fails ends the stream. */
   constructor(host: AdapterHost, partner: Partner, rpc: RpcContext, fail: (error: unknown) => void) {
@@ -84,6 +85,7 @@ class Conversation {
 
   /** Lets the sessions go: their idle time begins. */
   release(): void {
+    this.#released = true;
     for (const release of this.#holds.values()) release();
     this.#holds.clear();
   }
@@ -92,9 +94,9 @@ class Conversation {
     const id = message.session_id || (this.#newId ??= crypto.randomUUID());
     checkSessionId(id);
     if (message.content === "") {
-      if (this.#host.sessions.has(this.#partner.entry.name, this.#partner.version, id)) this.#hold(id);
-      await this.answers.emit({ session_id: id, content: "", finish_reason: false });
-      return;
+      const holding = this.#holdExisting(id);
+      await this.answers.emit({ session_id: id, content: "", finish_reason: false }); // at once, whatever a store does
+      return await holding;
     }
     while (this.#pending.size >= MAX_PENDING_TURNS) await Promise.race(this.#pending);
     this.#hold(id);
@@ -133,6 +135,16 @@ class Conversation {
     if (this.#holds.has(id)) return;
     const { entry, version } = this.#partner;
     this.#holds.set(id, this.#host.sessions.hold(entry.name, version, id));
+  }
+
+  // A heartbeat holds what exists, and is answered where the store cannot be asked.
+  async #holdExisting(id: string): Promise<void> {
+    if (this.#holds.has(id)) return;
+    const { entry, version } = this.#partner;
+    const release = await this.#host.sessions.holdExisting(entry.name, version, id).catch(() => undefined);
+    if (!release) return;
+    if (this.#released || this.#holds.has(id)) release();
+    else this.#holds.set(id, release);
   }
 }
 
