@@ -66,6 +66,13 @@ export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal): Prom
   });
 }
 
+/** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout>;
+  const passed = new Promise<void>((resolve) => timer = setTimeout(resolve, ms));
+  await abortable(passed, signal).finally(() => clearTimeout(timer));
+}
+
 /** Whether `promise` resolved within `ms`. */
 export async function within(ms: number, promise: Promise<void>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;

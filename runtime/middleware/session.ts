@@ -4,7 +4,7 @@ import type { SessionBounds, SessionEnd } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
 import type { Pin } from "../core/registry.ts";
-import { abortable, linkSignals, NEVER } from "../core/signal.ts";
+import { linkSignals, NEVER, pause } from "../core/signal.ts";
 import type { Lease, SessionRecord, SessionStore } from "./session_store.ts";
 import { runTurn } from "./session_turn.ts";
 
@@ -360,7 +360,7 @@ export class Sessions {
       try {
         return await this.#take(live, signal);
       } catch {
-        await pause(retryMs, signal); // the store's failure is in the log
+        await pause(retryMs, signal).catch(() => {}); // the store's failure is in the log
         if (this.#live.has(live.key)) return undefined;
       }
     }
@@ -399,11 +399,4 @@ function nameOf(model: string, version: string | undefined, id: string): string 
 
 function ttlOf({ bounds: { idleMs } }: Live): number {
   return idleMs + Math.max(MIN_SPARE_MS, Math.min(idleMs, MAX_SPARE_MS));
-}
-
-// Ends early when the signal aborts.
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout>;
-  const passed = new Promise<void>((resolve) => timer = setTimeout(resolve, ms));
-  await abortable(passed, signal).catch(() => {}).finally(() => clearTimeout(timer));
 }
