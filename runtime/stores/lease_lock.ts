@@ -104,7 +104,7 @@ class HeldLease implements Lease {
     this.#until = since + leaseMs;
     this.#askStore = askStore;
     this.#giveBack = giveBack;
-    this.#arm();
+    this.#arm(leaseMs / 3);
   }
 
   get lost(): AbortSignal {
@@ -118,10 +118,10 @@ class HeldLease implements Lease {
     this.#giveBack();
   }
 
-  #arm(): void {
+  #arm(ms: number): void {
     if (this.#isReleased) return;
     const left = Math.max(0, this.#until - Date.now());
-    this.#timer = setTimeout(() => this.#renew(), Math.min(left, this.#leaseMs / 3));
+    this.#timer = setTimeout(() => this.#renew(), Math.min(left, ms));
   }
 
   async #renew(): Promise<void> {
@@ -129,10 +129,11 @@ class HeldLease implements Lease {
     try {
       if (!await this.#askStore()) return this.#lose(leaseLost());
       this.#until = asked + this.#leaseMs;
+      this.#arm(this.#leaseMs / 3);
     } catch (error) {
-      if (Date.now() >= this.#until) return this.#lose(storeUnreachable(error));
+      if (Date.now() >= this.#until) this.#lose(storeUnreachable(error));
+      else this.#arm(this.#leaseMs / 10);
     }
-    this.#arm();
   }
 
   #lose(why: ModelError): void {
