@@ -1,7 +1,7 @@
 // What a session store's failures are to callers and to the log.
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
-import type { Lease, SessionRecord, SessionStore } from "./session_store.ts";
+import type { SessionStore } from "./session_store.ts";
 
 /** The error of a call whose session store does not answer. */
 export function storeUnreachable(cause?: unknown): ModelError {
@@ -13,19 +13,20 @@ export function storeUnreachable(cause?: unknown): ModelError {
 
 /** A store whose failures are `unavailable`; they are logged once an outage, and so is its end. */
 export function reportOutages(store: SessionStore, log: Logger): SessionStore {
-  let since: number | undefined;
-  const watch = async <T>(ask: () => Promise<T>): Promise<T> => {
+  let outage: { readonly of: keyof SessionStore; readonly since: number } | undefined;
+  const watch = async <T>(what: keyof SessionStore, ask: () => Promise<T>): Promise<T> => {
     try {
       const answer = await ask();
-      if (since !== undefined) {
-        log.info("The session store can be reached again", { outageMs: Date.now() - since });
-        since = undefined;
+      // A store that can be read and not written is no store that can be reached.
+      if (outage && (what === outage.of || what === "save")) {
+        log.info("The session store can be reached again", { outageMs: Date.now() - outage.since });
+        outage = undefined;
       }
       return answer;
     } catch (error) {
       if (error instanceof ModelError) throw error;
-      if (since === undefined) {
-        since = Date.now();
+      if (!outage) {
+        outage = { of: what, since: Date.now() };
         log.error("The session store cannot be reached: chats are refused until it is there again", { cause: error });
       }
       throw storeUnreachable(error);
@@ -33,12 +34,12 @@ export function reportOutages(store: SessionStore, log: Logger): SessionStore {
   };
   return {
     durable: store.durable,
-    lock: (key, signal): Promise<Lease> => watch(() => store.lock(key, signal)),
-    load: (key): Promise<SessionRecord | undefined> => watch(() => store.load(key)),
-    save: (key, record, ttlMs, lease) => watch(() => store.save(key, record, ttlMs, lease)),
-    touch: (key, servedBy, ttlMs) => watch(() => store.touch(key, servedBy, ttlMs)),
-    delete: (key, lease) => watch(() => store.delete(key, lease)),
-    count: () => watch(() => store.count()),
+    lock: (...args) => watch("lock", () => store.lock(...args)),
+    load: (...args) => watch("load", () => store.load(...args)),
+    save: (...args) => watch("save", () => store.save(...args)),
+    touch: (...args) => watch("touch", () => store.touch(...args)),
+    delete: (...args) => watch("delete", () => store.delete(...args)),
+    count: () => watch("count", () => store.count()),
     close: () => store.close(),
   };
 }

@@ -1,87 +1,18 @@
 import { assertEquals } from "tensorlet/assert";
-import {
-  assertFails,
-  chatCall,
-  collect,
-  executorOf,
-  predictCall,
-  recordLog,
-  textsOf,
-} from "../../test/harness/calls.ts";
+import { assertFails, chatCall, collect, executorOf, predictCall, textsOf } from "../../test/harness/calls.ts";
 import { FakeClock, settled } from "../../test/harness/clock.ts";
-import type { ChatCall, ChatMessage, Invoke, Reply, SessionSnapshot } from "../core/call.ts";
+import { BOUNDS, contents, conversation, endings } from "../../test/harness/conversation.ts";
+import type { ChatMessage, Invoke } from "../core/call.ts";
 import { defineModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
-import type { Pin } from "../core/registry.ts";
-import { abortable } from "../core/signal.ts";
-import { type EndedSession, sessionKey, Sessions } from "./session.ts";
-import { MemorySessionStore } from "./session_store.ts";
+import type { Sessions } from "./session.ts";
 import { trimHistory } from "./session_turn.ts";
-
-const BOUNDS = { idleMs: 1000, maxTurns: 10, maxCharacters: 1000 };
-
-// The loads of a function, and how many sessions keep each.
-class Pins {
-  version = "1";
-  revision = 1;
-  readonly held: Record<number, number> = {};
-
-  pin({ version = this.version, revision = this.revision }: Pick<ChatCall, "version" | "revision">): Pin {
-    this.held[revision] = (this.held[revision] ?? 0) + 1;
-    return { version, revision, release: () => this.held[revision]!-- };
-  }
-}
-
-// A function that counts its turns and repeats what it hears. "wait" lets it wait, "fail" fails at once,
-// "break" fails after its first piece, "quiet" says nothing.
-function conversation(
-  options: {
-    readonly maxSessions?: number;
-    readonly bounds?: Partial<typeof BOUNDS>;
-    readonly close?: () => Promise<void>;
-  } = {},
-) {
-  const { log, records } = recordLog();
-  const store = new MemorySessionStore();
-  const ended: EndedSession[] = [];
-  const seen: (SessionSnapshot | undefined)[] = [];
-  const answered: string[] = [];
-  const gates: (() => void)[] = [];
-  const pins = new Pins();
-  const sessions = new Sessions({
-    store,
-    maxSessions: options.maxSessions ?? 10,
-    pin: (call) => pins.pin(call),
-    boundsOf: () => ({ ...BOUNDS, ...options.bounds }),
-    onEnd: (session) => (ended.push(session), options.close?.() ?? Promise.resolve()),
-    log,
-  });
-  async function* chat(call: ChatCall): AsyncGenerator<Reply, void, undefined> {
-    const { content } = call.message;
-    seen.push(call.session);
-    answered.push(`${call.version} r${call.revision}`);
-    if (content === "fail") throw new ModelError("aborted", "failed");
-    if (content !== "quiet") yield { type: "delta", index: 0, text: `re: ${content}` };
-    if (content === "break") throw new ModelError("aborted", "broke");
-    if (content === "wait") await abortable(new Promise<void>((resolve) => gates.push(resolve)), call.signal);
-    yield { type: "session", state: (call.session?.state as number ?? 0) + 1 };
-  }
-  const invoke = sessions.interceptor((call) => chat(call as ChatCall));
-  const say = (content: string, sessionId = "s", call: Partial<ChatCall> = {}) =>
-    collect(invoke(chatCall(content, { ...call, sessionId }))).then(textsOf);
-  const stored = (sessionId = "s", model = "model") =>
-    store.load(sessionKey(model, sessionId)).then((record) => record?.snapshot);
-  return { sessions, invoke, say, stored, ended, seen, answered, pins, records, openGate: () => gates.shift()!() };
-}
 
 async function exists(sessions: Sessions, version: string | undefined, id: string): Promise<boolean> {
   const release = await sessions.holdExisting("model", version, id);
   release?.();
   return release !== undefined;
 }
-
-const contents = (history: readonly ChatMessage[] = []) => history.map(({ content }) => content);
-const endings = (ended: readonly EndedSession[]) => ended.map(({ snapshot, reason }) => `${snapshot.id} ${reason}`);
 
 Deno.test("Sessions gives a turn what the turns before it left", async () => {
   using _clock = new FakeClock();
