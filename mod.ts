@@ -80,7 +80,7 @@ export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tens
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
 export type { Limits } from "./runtime/assembly.ts";
 export type { ReplayLimits } from "./runtime/middleware/replay.ts";
-export type { SessionStore } from "./runtime/middleware/session_store.ts";
+export type { Lease, SessionRecord, SessionStore } from "./runtime/middleware/session_store.ts";
 export type {
   AdapterHost,
   HealthView,
@@ -97,6 +97,7 @@ export type { FunctionStatus } from "./runtime/host/control.ts";
 export type { Isolation } from "./runtime/host/manifest.ts";
 export type { ListenOptions, ServeOptions, Server, ServerState, UnfitServer } from "./runtime/host/serve.ts";
 import type { AnyModel } from "./runtime/core/define.ts";
+import type { SessionStore } from "./runtime/middleware/session_store.ts";
 import type { ServeOptions, Server } from "./runtime/host/serve.ts";
 
 /**
@@ -117,6 +118,51 @@ export async function serve(
 ): Promise<Server> {
   const host = await import("./runtime/host/serve.ts");
   return await host.serve(models, options);
+}
+
+/**
+ * Keeps sessions in a Deno KV file, for `serve({ sessions })`: they outlive the server, and several servers of one
+ * machine may share them. The file is made at the first use; its folder has to exist. Needs Deno's `--unstable-kv`, or
+ * `"unstable": ["kv"]`. A session of more than 720,000 bytes is refused with `resource_exhausted`.
+ *
+ * @example
+ * ```ts
+ * import { defineModel, openKvSessions, serve } from "tensorlet";
+ *
+ * const parrot = defineModel({ chat: async function* (message) { yield message.content; } });
+ * const sessions = await openKvSessions(await Deno.makeTempFile());
+ * {
+ *   await using server = await serve({ parrot }, { grpc: { port: 0 }, sessions });
+ *   console.assert(server.state !== "stopped");
+ * }
+ * await sessions.close();
+ * ```
+ */
+export async function openKvSessions(path: string): Promise<SessionStore> {
+  const { openStore } = await import("./runtime/stores/open.ts");
+  return await openStore({ kind: "kv", path });
+}
+
+/**
+ * Keeps sessions in Redis (6 or newer), for `serve({ sessions })`: they outlive the server, and servers that share the
+ * Redis share them. `url` is `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with `rediss://` for TLS. It connects at the
+ * first use, and again when the connection was lost; meanwhile chats are refused as `unavailable`. Throws `RangeError`
+ * for a text that is no such URL.
+ *
+ * @example
+ * ```ts
+ * import { openRedisSessions } from "tensorlet";
+ *
+ * const sessions = await openRedisSessions("redis://127.0.0.1:6379/1");
+ * console.assert(sessions.durable);
+ * await sessions.close();
+ * ```
+ */
+export async function openRedisSessions(url: string): Promise<SessionStore> {
+  const { openStore, parseStoreChoice } = await import("./runtime/stores/open.ts");
+  const choice = parseStoreChoice(url);
+  if (choice.kind !== "redis") throw new RangeError("Cannot open sessions: the URL does not begin with redis://");
+  return await openStore(choice);
 }
 
 if (import.meta.main) {

@@ -16,6 +16,14 @@ const CORE = "runtime/core/**";
 const ADAPTER = "runtime/protocols/adapter.ts";
 // Used by every protocol's folder; they know no protocol and no transport.
 const PROTOCOL_SHARED = "runtime/protocols/*.ts";
+// What sessions are to those who keep them, and what the stores share.
+const STORE_SHARED = [
+  "runtime/middleware/session_outage.ts",
+  "runtime/middleware/session_store.ts",
+  "runtime/stores/lease_lock.ts",
+  "runtime/stores/lease_state.ts",
+  "runtime/stores/record.ts",
+];
 // What a supervisor holds: it must stay light, so nothing that only a server needs.
 const SUPERVISOR = [
   "deno.json",
@@ -42,10 +50,19 @@ export const TABLE: readonly Row[] = [
     modules: "mod.ts",
     may: [CORE],
     types: ["runtime/assembly.ts", "runtime/middleware/*", ADAPTER, "runtime/host/*"],
-    dynamic: ["runtime/host/*"],
+    dynamic: ["runtime/host/*", "runtime/stores/*"],
   },
   { modules: CORE, may: [CORE] },
   { modules: "runtime/middleware/**", may: [CORE, "runtime/middleware/**"] },
+  // Nothing that only one store needs is loaded for another one.
+  {
+    modules: "runtime/stores/redis.ts",
+    may: [CORE, ...STORE_SHARED, "runtime/stores/redis_scripts.ts", "node:buffer"],
+    types: ["npm:@redis/client"],
+    dynamic: ["npm:@redis/client"],
+  },
+  { modules: "runtime/stores/open.ts", may: STORE_SHARED, dynamic: ["runtime/stores/*"] },
+  { modules: "runtime/stores/**", may: [CORE, ...STORE_SHARED, "node:v8"] },
   { modules: "runtime/assembly.ts", may: [CORE, "runtime/middleware/**", ADAPTER] },
   {
     modules: "runtime/testing.ts",

@@ -2,6 +2,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
+import { parseStoreChoice, type StoreChoice } from "../stores/open.ts";
 import { ConfigError } from "./error.ts";
 import { type Isolation, ISOLATION_LEVELS } from "./manifest.ts";
 import type { LogFormat } from "./log_format.ts";
@@ -22,6 +23,8 @@ export interface Config extends Limits {
   readonly watch: boolean;
   /** Whether another process restarts this one. */
   readonly supervisor: boolean;
+  /** Where sessions are kept. */
+  readonly sessions: StoreChoice;
   readonly logFormat: LogFormat;
   readonly logLevel: LogLevel;
 }
@@ -51,6 +54,9 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     )
     .addOption(new Option("--watch", "pick up changed files (TENSORLET_WATCH)"))
     .addOption(new Option("--no-supervisor", "serve in this process, which ends with a crash (TENSORLET_SUPERVISOR)"))
+    .addOption(
+      option("--sessions <store>", "where chat sessions are kept: memory, kv:PATH, redis://HOST:PORT", "memory"),
+    )
     .addOption(option("--log-format <format>", "how log lines look", "text").choices(["text", "json"]))
     .addOption(option("--log-level <level>", "least urgent lines to log", "info").choices(LOG_LEVELS))
     .addOption(limit("--max-message-bytes <bytes>", "largest message either way", "maxMessageBytes"))
@@ -69,9 +75,14 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addHelpText("after", "\nlist [functions] [--port <number>] [--json] shows the functions of a running server.");
   setUp(command, (text) => print += text);
   if (!parse(command, args)) return { print };
-  const { host, ...options } = command.opts<Omit<Config, "functionsDir" | "hostname"> & { readonly host: string }>();
+  type Options = Omit<Config, "functionsDir" | "hostname" | "sessions"> & {
+    readonly host: string;
+    readonly sessions: string;
+  };
+  const { host, ...options } = command.opts<Options>();
   return {
     ...options,
+    sessions: storeOf(options.sessions, command.getOptionValueSource("sessions")),
     watch: options.watch ?? isSet("TENSORLET_WATCH", false),
     supervisor: options.supervisor && isSet("TENSORLET_SUPERVISOR", true),
     hostname: host,
@@ -126,6 +137,17 @@ function functionsArgument(): Argument {
 
 function portOption(description: string): Option {
   return option("--port <number>", description, 50051).argParser(wholeNumber(0, 65_535));
+}
+
+// commander would repeat the value, which may hold a password.
+function storeOf(text: string, source: string | undefined): StoreChoice {
+  try {
+    return parseStoreChoice(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const name = source === "env" ? "TENSORLET_SESSIONS" : "--sessions";
+    throw new ConfigError(`Cannot read ${name}: ${error.message}; --help lists the options`);
+  }
 }
 
 // commander takes any value of a switch's variable, even "false", for its being set.

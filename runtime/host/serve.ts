@@ -39,7 +39,7 @@ export interface ServeOptions {
   readonly adapters?: readonly ProtocolAdapter[];
   /** Around every call; the first is outermost. */
   readonly interceptors?: readonly Interceptor[];
-  /** Where sessions are kept. @default this process's memory */
+  /** Where sessions are kept; the server does not close it. @default this process's memory */
   readonly sessions?: SessionStore;
   /** For the functions of a folder for which `functions.json` names no level. @default {"worker"} */
   readonly isolation?: Isolation;
@@ -129,6 +129,7 @@ export async function serve(
     ...options.sessions && { sessionStore: options.sessions },
     log,
   });
+  assembly.sessions.greet();
   const grpc = await serveGrpc(assembly.services, {
     hostname: options.grpc?.hostname ?? "127.0.0.1",
     port: options.grpc?.port ?? 50051,

@@ -10,6 +10,8 @@ import { keepAlive } from "./keep_alive.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessServer, serve } from "./serve.ts";
+import { openStore } from "../stores/open.ts";
+import type { SessionStore } from "../middleware/session_store.ts";
 import type { SupervisorLink } from "./supervised.ts";
 
 const LISTEN_FAILURES: Readonly<Record<string, string>> = {
@@ -30,11 +32,13 @@ export async function runServer(
   const log = createStderrLogger(config.logFormat, config.logLevel);
   keepAlive(log);
   const start = await link?.start(config);
-  const server = await listen(config, start, link, log);
+  const sessions = config.sessions.kind === "memory" ? undefined : await openStore(config.sessions);
+  const server = await listen(config, start, sessions, link, log);
   if (start?.first ?? true) warn(log, alone);
   const end = link ? link.follow(server, denoJson.version) : runAlone(server, log);
   announce(config, server, start?.first ?? true, log);
   const why = await end;
+  await sessions?.close();
   log.info(why);
   return 0;
 }
@@ -52,6 +56,7 @@ function warn(log: Logger, alone: string | undefined): void {
 async function listen(
   config: Config,
   start: Start | undefined,
+  sessions: SessionStore | undefined,
   link: SupervisorLink | undefined,
   log: Logger,
 ): Promise<ProcessServer> {
@@ -66,6 +71,7 @@ async function listen(
       isolation,
       watch,
       verdicts,
+      ...sessions && { sessions },
       ...link && { onChanged: (name) => link.changed(name) },
     });
   } catch (error) {

@@ -125,7 +125,9 @@ export class Sessions {
   greet(): void {
     const { store, log } = this.#options;
     if (!store.durable) return;
-    this.#track(store.count().then((sessions) => log.info("sessions outlive this process", { sessions }), () => {}));
+    this.#track(
+      store.count().then((sessions) => log.info("sessions are kept outside of this process", { sessions }), () => {}),
+    );
   }
 
   /** Ends every session at a shutdown; those in a durable store go on elsewhere. */

@@ -44,6 +44,25 @@ Deno.test("parseConfig() takes switches, and their variables for what they say",
   withEnv({ TENSORLET_WATCH: "yes" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_WATCH"));
 });
 
+Deno.test("parseConfig() reads where sessions are kept", () => {
+  assertEquals(parse().sessions, { kind: "memory" });
+  assertEquals(parse("--sessions", "kv:a.db").sessions, { kind: "kv", path: "a.db" });
+  withEnv({ TENSORLET_SESSIONS: "redis://:secret@h:1/2" }, () => {
+    assertEquals(parse().sessions, { kind: "redis", url: "redis://:secret@h:1/2" });
+    assertEquals(parse("--sessions", "memory").sessions, { kind: "memory" });
+    const help = parseConfig(["--help"], "1.2.3");
+    assert("print" in help && !help.print.includes("secret"));
+  });
+  for (const text of ["redis://:secret@h:x", "disk"]) {
+    const { message } = assertThrows(() => parse("--sessions", text), ConfigError, "Cannot read --sessions");
+    assertEquals([message.includes("secret"), message.includes("\n")], [false, false]);
+    withEnv({ TENSORLET_SESSIONS: text }, () => {
+      const { message } = assertThrows(() => parse(), ConfigError, "Cannot read TENSORLET_SESSIONS");
+      assertEquals(message.includes("secret"), false);
+    });
+  }
+});
+
 Deno.test("parseListConfig() reads what to list", () => {
   assertEquals(parseListConfig([]), { functionsDir: "functions", port: 50051, json: false });
   assertEquals(parseListConfig(["mine", "--port", "1", "--json"]), { functionsDir: "mine", port: 1, json: true });
