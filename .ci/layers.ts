@@ -18,7 +18,6 @@ const ADAPTER = "runtime/protocols/adapter.ts";
 const PROTOCOL_SHARED = "runtime/protocols/*.ts";
 // What sessions are to those who keep them, and what the stores share.
 const STORE_SHARED = [
-  "runtime/middleware/session_outage.ts",
   "runtime/middleware/session_store.ts",
   "runtime/stores/lease_lock.ts",
   "runtime/stores/lease_state.ts",

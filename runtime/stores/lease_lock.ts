@@ -3,7 +3,6 @@
 import { ModelError } from "../core/error.ts";
 import { KeyedLock } from "../core/keyed_lock.ts";
 import { pause, throwIfAborted } from "../core/signal.ts";
-import { storeUnreachable } from "../middleware/session_outage.ts";
 import type { Lease } from "../middleware/session_store.ts";
 
 /** What a store does for its lock; each as one step that nothing comes between. */
@@ -127,16 +126,16 @@ class HeldLease implements Lease {
   async #renew(): Promise<void> {
     const asked = Date.now();
     try {
-      if (!await this.#askStore()) return this.#lose(leaseLost());
+      if (!await this.#askStore()) return this.#lose();
       this.#until = asked + this.#leaseMs;
       this.#arm(this.#leaseMs / 3);
-    } catch (error) {
-      if (Date.now() >= this.#until) this.#lose(storeUnreachable(error));
+    } catch {
+      if (Date.now() >= this.#until) this.#lose();
       else this.#arm(this.#leaseMs / 10);
     }
   }
 
-  #lose(why: ModelError): void {
-    if (!this.#isReleased) this.#lost.abort(why);
+  #lose(): void {
+    if (!this.#isReleased) this.#lost.abort(leaseLost());
   }
 }

@@ -99,7 +99,7 @@ Deno.test("LeaseLock says that a lease is lost when it may have run out while th
   await clock.advance(LEASE - 1);
   assertEquals(lease.lost.aborted, false);
   await clock.advance(1);
-  assertEquals([lease.lost.aborted, lease.lost.reason.code], [true, "unavailable"]);
+  assertEquals([lease.lost.aborted, lease.lost.reason.code], [true, "aborted"]);
   lease.release();
   await here!.close();
   assertEquals(clock.armed, 0);

@@ -343,15 +343,16 @@ def the_store_stops_and_starts(p):
 @test
 def the_store_hangs(p):
     sid = unique("hang")
-    ask(p.here, sid, "a")
-    p.redis.proc.send_signal(signal.SIGSTOP)
-    try:
-        unreachable(p.here)
-        check(predict(p.here), "predict")
-    finally:
-        p.redis.proc.send_signal(signal.SIGCONT)
-    until(lambda: answers(p.here), 10, "chats again")
-    check(ask(p.there, sid, "b") == ["2: b"], "the session is not what it was")
+    with Chat(p.here, sid) as c:  # a stream that stays open: the session is not idle
+        check(c.ask("a") == "1: a", "the first turn")
+        p.redis.proc.send_signal(signal.SIGSTOP)
+        try:
+            unreachable(p.here)
+            check(predict(p.here), "predict")
+        finally:
+            p.redis.proc.send_signal(signal.SIGCONT)
+        until(lambda: answers(p.here), 10, "chats again")
+        check(ask(p.there, sid, "b") == ["2: b"] and c.ask("c") == "3: c", "the session is not what it was")
 
 
 @test

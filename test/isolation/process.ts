@@ -50,6 +50,13 @@ Deno.test("a process sees neither the server's environment nor its files, nor th
   }
 });
 
+for (const isolation of ["process", "worker"]) {
+  Deno.test(`a ${isolation} has no database, which Deno gives without any permission`, async () => {
+    await using served = await serveProbe({ isolation });
+    assertEquals(await probe(served, "typeof Deno.openKv"), "undefined");
+  });
+}
+
 Deno.test("a process that is granted variables sees those", async () => {
   Deno.env.set("TENSORLET_TEST_A", "a");
   Deno.env.set("TENSORLET_TEST_B", "b");
