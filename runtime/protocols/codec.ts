@@ -3,6 +3,7 @@ import { loadSync, type MessageTypeDefinition, type ServiceDefinition } from "@g
 import { ModelError } from "../core/error.ts";
 import type { RpcMethod, RpcService } from "./adapter.ts";
 import { describeFile } from "./descriptor.ts";
+import { cutFloats, MIN_LARGE_BYTES, type Span } from "./parts.ts";
 import { checkWire, WireError, type WireMessage } from "./wire_check.ts";
 
 const PROTOS = new URL("../../protos/", import.meta.url);
@@ -11,6 +12,8 @@ const OPTIONS = { keepCase: true, longs: Number, defaults: true } as const;
 /** What an adapter says of a method; the rest is in the .proto file. */
 export interface MethodHandler {
   readonly handle: RpcMethod["handle"];
+  /** A field of the request of many packed floats: where they are many they come as a Float32Array. */
+  readonly requestFloats?: string;
   /** Instead of the response message's own encoder, which it gets. */
   readonly encode?: (message: unknown, encode: RpcMethod["encode"]) => Uint8Array;
 }
@@ -37,7 +40,7 @@ export function createService(
       name: methodName,
       clientStreaming: definition.requestStream,
       serverStreaming: definition.responseStream,
-      decode: (bytes) => decode(bytes, wire, definition.requestDeserialize as (bytes: Uint8Array) => unknown),
+      decode: createDecoder(wire, definition.requestDeserialize as Deserialize, handler.requestFloats),
       encode: handler.encode ? (message) => handler.encode!(message, encode) : encode,
       handle: handler.handle,
     };
@@ -45,14 +48,26 @@ export function createService(
   return { name, methods, file: descriptor.file };
 }
 
-function decode(bytes: Uint8Array, wire: WireMessage, deserialize: (bytes: Uint8Array) => unknown): unknown {
-  try {
-    checkWire(bytes, wire);
-    return deserialize(bytes);
-  } catch (error) {
-    const why = error instanceof WireError ? error.message : "it is not a valid message";
-    throw new ModelError("invalid_argument", `Cannot decode the request as ${wire.name}: ${why}`);
-  }
+type Deserialize = (bytes: Uint8Array) => object;
+
+/** Floats in more runs than that are left to protobufjs. */
+const MAX_RUNS = 1000;
+
+function createDecoder(wire: WireMessage, deserialize: Deserialize, floatsName?: string): RpcMethod["decode"] {
+  const floatsNumber = [...wire.fields].find(([, { name }]) => name === floatsName)?.[0];
+  return (bytes) => {
+    try {
+      const spans: Span[] = [];
+      const watched = bytes.length < MIN_LARGE_BYTES ? undefined : floatsNumber;
+      checkWire(bytes, wire, watched, (...span) => spans.push(span));
+      if (spans.length === 0 || spans.length > MAX_RUNS) return deserialize(bytes);
+      const { floats, rest } = cutFloats(bytes, spans);
+      return { ...deserialize(rest), [floatsName!]: floats };
+    } catch (error) {
+      const why = error instanceof WireError ? error.message : "it is not a valid message";
+      throw new ModelError("invalid_argument", `Cannot decode the request as ${wire.name}: ${why}`);
+    }
+  };
 }
 
 /** The encoder of one message type of `protos/`. */

@@ -1,23 +1,32 @@
 // Stamps latency_ms into an answer after it is encoded, so that the encoding is counted too.
 import type { MethodHandler } from "./codec.ts";
+import { join, lengthOf } from "./parts.ts";
 
 /** A message whose `latency_ms` is not filled in yet. */
-export interface TimedMessage {
+export interface TimedMessage<T = object> {
   /** When its request began to be decoded, by `performance.now()`. */
   readonly since: number;
-  readonly message: object;
+  readonly message: T;
 }
 
+/** Encodes a message in parts, which end to end are the message; gets the message type's own encoder. */
+export type EncodeParts<T> = (message: T, encode: (message: unknown) => Uint8Array) => readonly Uint8Array[];
+
+/** What the field takes at most, with its tag. */
+const STAMP_BYTES = 11;
+
 /** An encoder of {@linkcode TimedMessage}s; `round` makes the field's value of milliseconds. */
-export function encodeWithLatency(round: (ms: number) => number): NonNullable<MethodHandler["encode"]> {
+export function encodeWithLatency<T>(
+  round: (ms: number) => number,
+  encodeParts: EncodeParts<T>,
+): NonNullable<MethodHandler["encode"]> {
   return (timed, encode) => {
-    const { since, message } = timed as TimedMessage;
-    const body = encode(message);
-    // Encoded messages joined end to end are one message: protobuf's merge rule.
+    const { since, message } = timed as TimedMessage<T>;
+    const parts = encodeParts(message, encode);
+    const bytes = join(parts, STAMP_BYTES);
     const stamp = encode({ latency_ms: round(performance.now() - since) });
-    const bytes = new Uint8Array(body.length + stamp.length);
-    bytes.set(body);
-    bytes.set(stamp, body.length);
-    return bytes;
+    const end = lengthOf(parts);
+    bytes.set(stamp, end);
+    return bytes.subarray(0, end + stamp.length);
   };
 }

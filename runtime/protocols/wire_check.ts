@@ -31,25 +31,35 @@ export class WireError extends Error {
   override readonly name = "WireError";
 }
 
+/** Told where the elements of a field are: from `start` its tag, from `content` its value, up to `end`. */
+export type OnSpan = (start: number, content: number, end: number) => void;
+
 interface Cursor {
   readonly bytes: Uint8Array;
+  readonly watched: number | undefined;
+  readonly onSpan: OnSpan;
   at: number;
   /** Repeated messages and numbers so far, of all fields together. */
   messages: number;
   varints: number;
 }
 
-/** Throws a {@linkcode WireError} unless `bytes` are a well-formed message. */
-export function checkWire(bytes: Uint8Array, type: WireMessage): void {
-  checkMessage({ bytes, at: 0, messages: 0, varints: 0 }, bytes.length, type, 0);
+/**
+ * Throws a {@linkcode WireError} unless `bytes` are a well-formed message. `onSpan` is told where the fields of number
+ * `watched` are in it, those of nested messages left out.
+ */
+export function checkWire(bytes: Uint8Array, type: WireMessage, watched?: number, onSpan: OnSpan = () => {}): void {
+  checkMessage({ bytes, watched, onSpan, at: 0, messages: 0, varints: 0 }, bytes.length, type, 0);
 }
 
 function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: number): void {
   if (depth > MAX_DEPTH) throw new WireError(`messages are nested more than ${MAX_DEPTH} deep`);
   while (cursor.at < end) {
+    const start = cursor.at;
     const tag = readVarint(cursor, end);
     const wireType = tag % 8;
     const number = (tag - wireType) / 8;
+    const onSpan = depth === 0 && number === cursor.watched ? cursor.onSpan : undefined;
     if (number === 0 || number > 0x1fffffff) throw new WireError(`there is no field number ${number}`);
     const field = type.fields.get(number);
     const label = () => field ? `field "${field.name}" (${number})` : `field ${number}`;
@@ -59,12 +69,15 @@ function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: num
     }
     if (field?.repeated && field.wireType === VARINT && wireType === VARINT) countVarints(cursor, 1, label);
     if (wireType !== LENGTH) {
+      const content = cursor.at;
       skip(cursor, end, wireType, number, label, depth);
+      onSpan?.(start, content, cursor.at);
       continue;
     }
     const length = readVarint(cursor, end);
     const fieldEnd = cursor.at + length;
     if (fieldEnd > end) throw new WireError(`${label()} of ${length} bytes is cut short by the end of its message`);
+    onSpan?.(start, cursor.at, fieldEnd);
     if (field) checkContent(cursor, fieldEnd, field, label, isPacked, depth);
     cursor.at = fieldEnd;
   }

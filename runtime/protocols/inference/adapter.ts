@@ -10,8 +10,9 @@ import {
   type ProtocolAdapter,
   type RpcContext,
 } from "../adapter.ts";
-import { createService } from "../codec.ts";
-import { encodeWithLatency } from "../latency.ts";
+import { createEncoder, createService } from "../codec.ts";
+import { type EncodeParts, encodeWithLatency } from "../latency.ts";
+import { MIN_LARGE_BYTES, withField } from "../parts.ts";
 import { decodeTensor, encodeTensor, type TensorData } from "./tensor.ts";
 
 interface InferenceRequest {
@@ -22,7 +23,10 @@ interface InferenceRequest {
 /** `inference.InferenceService`. */
 export const inference: ProtocolAdapter = (host) => {
   const service = createService("inference.proto", "inference.InferenceService", {
-    Predict: { handle: (requests, rpc) => predict(host, requests, rpc), encode: encodeWithLatency(Math.floor) },
+    Predict: {
+      handle: (requests, rpc) => predict(host, requests, rpc),
+      encode: encodeWithLatency(Math.floor, responseParts),
+    },
   });
   return { rpc: [service] };
 };
@@ -36,6 +40,21 @@ async function* predict(host: AdapterHost, requests: AsyncIterable<unknown, void
   const input = nameByPosition(entry.input, tensors);
   const call = { ...callBase(rpc, entry, metadataParams(rpc.metadata, entry)), kind: "predict", input } as const;
   for await (const output of invokePredict(host.invoke, call)) {
-    yield { since: rpc.decodedAt(), message: { status: "OK", outputs: Object.values(output).map(encodeTensor) } };
+    yield { since: rpc.decodedAt(), message: Object.values(output).map(encodeTensor) };
   }
 }
+
+const encodeTensorData = createEncoder("inference.proto", "inference.TensorData");
+/** `InferenceResponse.outputs`. */
+const OUTPUTS = 2;
+/** `TensorData.data`. */
+const DATA = 1;
+
+const responseParts: EncodeParts<readonly TensorData[]> = (outputs, encode) => {
+  if (outputs.every(({ data }) => data.length < MIN_LARGE_BYTES)) return [encode({ status: "OK", outputs })];
+  const status = [encode({ status: "OK" })];
+  return outputs.reduce<readonly Uint8Array[]>(
+    (parts, { data, ...rest }) => withField(parts, OUTPUTS, withField([encodeTensorData(rest)], DATA, [data])),
+    status,
+  );
+};

@@ -5,39 +5,27 @@ import { checkInput } from "../../core/check.ts";
 import { ModelError, quote } from "../../core/error.ts";
 import { type AdapterHost, callBase, type RpcContext } from "../adapter.ts";
 import { createEncoder } from "../codec.ts";
+import { join, withField } from "../parts.ts";
+import { answerParts } from "./answer.ts";
 import { checkOutputName, inputOf, outputOf, readParams } from "./request.ts";
 
 interface FeatureVector {
   readonly id: string;
-  readonly features: readonly number[];
+  readonly features: ArrayLike<number>;
 }
 
-/** The encoded parts of one BatchResult: joined end to end they are one message, by protobuf's merge rule. */
-interface EncodedResult {
-  readonly parts: readonly Uint8Array[];
-  readonly bytes: number;
-}
+const PROTO = "inference/v1/model_inference.proto";
+const encodeResult = createEncoder(PROTO, "inference.v1.BatchResult");
+const encodeAnswer = createEncoder(PROTO, "inference.v1.PredictResponse");
+/** `BatchResult.results`. */
+const RESULTS = 1;
 
-const encodeResult = createEncoder("inference/v1/model_inference.proto", "inference.v1.BatchResult");
-
-/** Joins what {@linkcode batchPredict} yields. */
-export function encodeBatchResult(result: unknown): Uint8Array {
-  const { parts, bytes } = result as EncodedResult;
-  const message = new Uint8Array(bytes);
-  let at = 0;
-  for (const part of parts) {
-    message.set(part, at);
-    at += part.length;
-  }
-  return message;
-}
-
-/** `ModelInference/BatchPredict`. */
+/** `ModelInference/BatchPredict`. Its one answer comes in the parts that it was encoded in. */
 export async function* batchPredict(
   host: AdapterHost,
   requests: AsyncIterable<unknown, void, undefined>,
   rpc: RpcContext,
-): AsyncGenerator<EncodedResult, void, undefined> {
+): AsyncGenerator<readonly Uint8Array[], void, undefined> {
   const entry = findEntry(host.catalog, rpc.metadata.get("model-id") ?? "", "batch", `model (metadata "model-id")`);
   const { params, shape, output: name } = readParams(entry, rpc.metadata);
   checkOutputName(entry, name);
@@ -65,13 +53,11 @@ export async function* batchPredict(
       if (reply.type === "tensors") outputs[reply.index] = outputOf(reply.output, name);
     }
     const latency_ms = performance.now() - start;
-    const results = outputs.map((output) => ({
-      output_tensor: Array.from(output),
-      latency_ms,
-      model_version: entry.version,
-    }));
-    append(encodeResult({ results }));
-    total += results.length;
+    for (const output of outputs) {
+      const answer = answerParts({ output, latency_ms, model_version: entry.version }, encodeAnswer);
+      append(join(withField([], RESULTS, answer))); // a copy: the function may use its arrays again
+    }
+    total += outputs.length;
     if (bytes > rpc.maxMessageBytes) throw resultTooLarge(rpc.maxMessageBytes, total);
   };
   const append = (part: Uint8Array) => {
@@ -89,7 +75,7 @@ export async function* batchPredict(
   }
   if (chunk.length > 0) await answer(chunk);
   append(encodeResult({ total_processed: total }));
-  yield { parts, bytes };
+  yield parts;
 }
 
 function vectorError(error: unknown, id: string, position: number): unknown {

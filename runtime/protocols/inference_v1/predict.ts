@@ -5,6 +5,7 @@ import { ModelError } from "../../core/error.ts";
 import type { NamedTensors } from "../../core/tensor.ts";
 import { type AdapterHost, callBase, invokePredict, onlyRequest, type RpcContext } from "../adapter.ts";
 import type { TimedMessage } from "../latency.ts";
+import type { PredictAnswer } from "./answer.ts";
 import { checkOutputName, inputOf, outputOf, type PredictRequest, readParams } from "./request.ts";
 
 /** `ModelInference/Predict`. */
@@ -12,7 +13,7 @@ export async function* predict(
   host: AdapterHost,
   requests: AsyncIterable<unknown, void, undefined>,
   rpc: RpcContext,
-): AsyncGenerator<TimedMessage, void, undefined> {
+): AsyncGenerator<TimedMessage<PredictAnswer>, void, undefined> {
   const request = await onlyRequest<PredictRequest>(requests);
   const entry = findEntry(host.catalog, request.model_id, "predict", "model_id");
   const { params, shape, output: name } = readParams(entry, rpc.metadata, request.params);
@@ -20,8 +21,7 @@ export async function* predict(
   const input = inputOf(entry, request.input_tensor, shape);
   const call = { ...callBase(rpc, entry, params, request.max_tokens), kind: "predict", input } as const;
   for await (const output of invokePredict(host.invoke, call)) {
-    const message = { output_tensor: Array.from(outputOf(output, name)), model_version: entry.version };
-    yield { since: rpc.decodedAt(), message };
+    yield { since: rpc.decodedAt(), message: { output: outputOf(output, name), model_version: entry.version } };
   }
 }
 

@@ -10,7 +10,7 @@ import { metadataParams } from "../adapter.ts";
 /** `inference.v1.PredictRequest`. */
 export interface PredictRequest {
   readonly model_id: string;
-  readonly input_tensor: readonly number[];
+  readonly input_tensor: ArrayLike<number>;
   readonly params: Readonly<Record<string, string>>;
   readonly max_tokens: number;
 }
@@ -47,12 +47,12 @@ function parseIndex(text: string): number {
 }
 
 /** The flat values as the function's input, in the shape that the caller or the function gives. */
-export function inputOf(entry: CatalogEntry, values: readonly number[], shape: string | undefined): NamedTensors {
+export function inputOf(entry: CatalogEntry, values: ArrayLike<number>, shape: string | undefined): NamedTensors {
   const required = entry.input?.some((spec) => !spec.optional) ?? true;
   if (values.length === 0 && shape === undefined && !required) return {};
   const spec = entry.input?.[0];
   const label = tensorLabel("input", spec?.name ?? "0");
-  const data = Float32Array.from(values);
+  const data = values instanceof Float32Array ? values : Float32Array.from(values);
   const value: AnyTensor = { dtype: "float32", shape: shapeOf(data.length, label, shape, spec?.shape), data };
   return nameByPosition(entry.input, [value]);
 }
