@@ -216,8 +216,14 @@ export class GrpcCall {
     const isFirst = this.#messages++ === 0;
     this.#handedOver += bytes.length + MESSAGE_HEADER_BYTES;
     this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {});
-    // The first token is on its way before the handler works on the second, even where that blocks the event loop.
-    return this.#untilUnsent(isFirst && this.#method.serverStreaming ? 0 : MAX_UNSENT_BYTES);
+    if (!isFirst || !this.#method.serverStreaming) return this.#untilUnsent(MAX_UNSENT_BYTES);
+    return this.#untilFirstHasLeft();
+  }
+
+  // The first token is on its way before the handler works on the second, even where that blocks the event loop.
+  async #untilFirstHasLeft(): Promise<void> {
+    await this.#untilUnsent(0);
+    this.#meter?.flush();
   }
 
   /** Resolves when at most `room` bytes have not left, or the call is aborted. */

@@ -3,6 +3,7 @@ import type { ConnectionInjector } from "@grpc/grpc-js";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
+import { WriteGatherer } from "./gather.ts";
 import { watchIncoming } from "./incoming.ts";
 
 /** Where to listen. */
@@ -40,7 +41,8 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
   let isClosing = false;
   const server = net.createServer({ noDelay: true }, (socket) => {
     const peer = keyOf(socket);
-    const meter = new FlowMeter(socket);
+    const gatherer = new WriteGatherer(socket);
+    const meter = new FlowMeter(socket, () => gatherer.flush());
     sockets.add(socket);
     meters.set(peer, meter);
     watchIncoming(socket, (streamId) => meter.reset(streamId));

@@ -23,8 +23,12 @@ export class FlowMeter {
   #hasBegun = false;
   #inserted: Uint8Array | undefined;
 
-  /** Follows the frames that `socket` writes from now on. */
-  constructor(socket: net.Socket) {
+  /** Has what was written leave before the end of the turn. */
+  readonly flush: () => void;
+
+  /** Follows the frames that `socket` writes from now on; `flush` is the socket's own. */
+  constructor(socket: net.Socket, flush: () => void = () => {}) {
+    this.flush = flush;
     this.#write = socket.write.bind(socket) as Write;
     socket.write = (...args: unknown[]) => {
       if (args[0] instanceof Uint8Array) this.observe(args[0]);
