@@ -80,6 +80,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const invoke = chain(registry.invoke, {
     ...options,
     find: (call) => registry.entryOf(call),
+    roomOf: (call) => registry.roomOf(call),
     sessions,
     replays,
   });

@@ -93,6 +93,8 @@ export interface BatchCall extends CallBase {
   readonly kind: "batch";
   /** The requests. */
   readonly items: readonly BatchCallItem[];
+  /** They are of callers that know nothing of each other. @default {false} */
+  readonly gathered?: boolean;
 }
 
 /** One turn of a conversation. */

@@ -1,4 +1,5 @@
 import type { CallKind } from "./call.ts";
+import type { Batching } from "./define.ts";
 import { ModelError, quote } from "./error.ts";
 import { nearest } from "./nearest.ts";
 import type { NamedSpec, ParamSpecs } from "./spec.ts";
@@ -24,6 +25,8 @@ export interface CatalogEntry {
   readonly kinds: readonly CallKind[];
   /** The most items of one batch. */
   readonly maxBatch: number;
+  /** How single requests are gathered; undefined = they are not. */
+  readonly batching: Batching | undefined;
   /** Where it is in its life. */
   readonly state: ModelState;
   /** Which load of it this is; a reload makes a new one. */

@@ -14,6 +14,7 @@ import {
   type ParamSpecs,
   type Values,
 } from "./spec.ts";
+import { hasBatchDim } from "./stack.ts";
 import type { AnyTensor } from "./tensor.ts";
 
 /** A value, or the promise of one. */
@@ -36,13 +37,21 @@ export type SessionEnd = "idle" | "evicted" | "shutdown" | "replaced";
 /** Yielded chunks, or nothing when `emit` was used. */
 export type Emitted<C> = AsyncIterable<C, void, undefined> | Promise<void>;
 
-/** How single requests are gathered into `batch`. */
+/**
+ * How single requests that come at the same time are gathered: into one call of `batch`, or, without a `batch` handler,
+ * stacked along their first dim into one call of `predict`. A lone caller never waits.
+ */
 export interface BatchingOptions {
   /** The most requests of one batch; also the chunk of a BatchPredict stream. */
   readonly maxSize: number;
-  /** The longest that a request waits for others, in milliseconds. @default {5} */
+  /** The longest that a request waits for others while the function has nothing to do, in milliseconds. @default {5} */
   readonly maxDelayMs?: number;
+  /** Sizes that the function is fastest at: a batch leaves as soon as it has one of them. @default {[]} */
+  readonly preferred?: readonly number[];
 }
+
+/** The same with its defaults filled in. */
+export type Batching = Required<BatchingOptions>;
 
 /** How long a conversation is kept and how much of it. */
 export interface SessionOptions<S> {
@@ -76,7 +85,7 @@ export interface ModelOptions<
   readonly output?: O;
   /** Without them `ctx.params` is whatever texts the caller sent. */
   readonly params?: P;
-  /** Needs a `batch` handler. */
+  /** Needs a `batch` handler, or a `predict` whose inputs and outputs are declared with a first dim of -1. */
   readonly batching?: BatchingOptions;
   /** Needs a `chat` handler. */
   readonly session?: SessionOptions<S>;
@@ -166,11 +175,7 @@ export function defineModel<
   if (input) checkIoSpec(input, "input");
   if (output) checkIoSpec(output, "output");
   if (params) checkParamSpecs(params);
-  if (batching) {
-    if (!options.batch) throw new TypeError("Cannot define a model: batching is set without a batch handler");
-    checkPositive("batching.maxSize", batching.maxSize, 1);
-    checkPositive("batching.maxDelayMs", batching.maxDelayMs ?? 5, 0);
-  }
+  if (batching) checkBatching(batching, options as Handlers, input, output);
   if (session) {
     if (!options.chat) throw new TypeError("Cannot define a model: session is set without a chat handler");
     checkPositive("session.idleMs", session.idleMs ?? 0, 0);
@@ -179,6 +184,24 @@ export function defineModel<
   }
   if (options.close && !options.chat) throw new TypeError("Cannot define a model: close is set without a chat handler");
   return Object.freeze({ "~model": Object.freeze({ ...options }) });
+}
+
+function checkBatching(
+  { maxSize, maxDelayMs, preferred }: BatchingOptions,
+  { predict, batch }: Handlers,
+  input: IoSpec | undefined,
+  output: IoSpec | undefined,
+): void {
+  const canStack = predict && hasBatchDim(input && namedSpecs(input)) && hasBatchDim(output && namedSpecs(output));
+  if (!batch && !canStack) {
+    throw new TypeError(
+      "Cannot define a model: batching is set without a batch handler, and without a predict whose inputs and outputs " +
+        "are all declared with a first dim of -1",
+    );
+  }
+  checkPositive("batching.maxSize", maxSize, 1);
+  checkPositive("batching.maxDelayMs", maxDelayMs ?? 5, 0);
+  for (const size of preferred ?? []) checkPositive("batching.preferred", size, 1);
 }
 
 // `deno run` does not check types: a misspelt spec would switch its checks off without a word.
@@ -249,6 +272,8 @@ export interface ModelDescription {
   readonly kinds: readonly CallKind[];
   /** The most items of one batch. */
   readonly maxBatch: number;
+  /** Undefined = requests are not gathered. */
+  readonly batching: Batching | undefined;
   readonly session: SessionBounds;
   /** Whether a session's end is to be told to it. */
   readonly hasClose: boolean;
@@ -298,6 +323,7 @@ export function resolveModel(definition: AnyModel, name: string, version = "1"):
     params: options.params,
     kinds: kindsOf(options as Handlers),
     maxBatch: options.batching?.maxSize ?? 32,
+    batching: options.batching && { maxDelayMs: 5, preferred: [], ...options.batching },
     session: {
       idleMs: session?.idleMs ?? 60_000,
       maxTurns: session?.maxTurns ?? 100,

@@ -120,3 +120,23 @@ Deno.test("describeModel() gives all that callers may know, and what a worker's 
   ]);
   assertEquals(description.session.idleMs, 9);
 });
+
+Deno.test("defineModel() takes batching with a batch handler, or where predict can be given several requests at once", () => {
+  const spec = { dtype: "float32", shape: [-1, 2] } as const;
+  const batching = { maxSize: 4 };
+  const predict = ({ data }: { readonly data: Float32Array }) => data;
+  const { batching: resolved } = resolveModel(defineModel({ batching, input: spec, output: spec, predict }), "m");
+  assertEquals(resolved, { maxSize: 4, maxDelayMs: 5, preferred: [] });
+  assertEquals(resolveModel(defineModel({ batching, batch: () => [] }), "m").batching?.maxSize, 4);
+  assertEquals(resolveModel(defineModel({ batch: () => [] }), "m").batching, undefined);
+  const flat = { dtype: "float32", shape: [2] } as const;
+  for (const [input, output] of [[flat, spec], [spec, flat]] as const) {
+    assertThrows(() => defineModel({ batching, input, output, predict }), TypeError, "first dim of -1");
+  }
+  assertThrows(() => defineModel({ batching, predict: () => [] }), TypeError, "first dim of -1");
+  assertThrows(
+    () => defineModel({ batching: { maxSize: 4, preferred: [0] }, batch: () => [] }),
+    RangeError,
+    "batching.preferred is 0",
+  );
+});

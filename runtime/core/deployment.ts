@@ -18,6 +18,8 @@ export interface Deployment {
   readonly description: ModelDescription;
   readonly state: ModelState;
   readonly status: DeploymentStatus;
+  /** Whether one more call could run at once. */
+  readonly hasRoom: boolean;
   /** Loaded at the start, and part of the server's health. */
   readonly warm: boolean;
   /** Runs calls, loading the function first where it is not loaded. */

@@ -7,6 +7,7 @@ import type { ResolvedModel } from "./define.ts";
 import { ModelError, toModelError } from "./error.ts";
 import { type Logger, withFields } from "./log.ts";
 import { abortable, abortReason, linkSignals, throwIfAborted } from "./signal.ts";
+import { rowsOf, split, stack, stackKey } from "./stack.ts";
 import { ChunkSource } from "./stream.ts";
 import { PieceJoiner } from "./text.ts";
 import type { NamedTensors } from "./tensor.ts";
@@ -151,13 +152,48 @@ async function* batch(target: Tracked, call: BatchCall): AsyncGenerator<Reply, v
     ...item,
     signal: links.use(linkSignals(call.signal, item.signal)).signal,
   }));
-  const outcomes = target.model.handlers.batch
-    ? await runBatch(target, call, items)
-    : await mapConcurrently(items, (item) => outcomeOf(target, call, item));
+  const outcomes = await outcomesOf(target, call, items);
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome instanceof ModelError) yield { type: "failure", index, error: outcome };
     else yield { type: "tensors", index, output: outcome };
   }
+}
+
+type Outcomes = readonly (NamedTensors | ModelError)[];
+
+async function outcomesOf(target: Tracked, call: BatchCall, items: readonly BatchCallItem[]): Promise<Outcomes> {
+  const { handlers, batching } = target.model;
+  const alone = () => mapConcurrently(items, (item) => outcomeOf(target, call, item));
+  if (!handlers.batch && !(batching && items.length > 1)) return await alone();
+  try {
+    const outcomes = handlers.batch ? await runBatch(target, call, items) : await runStacked(target, call, items);
+    return outcomes ?? await alone();
+  } catch (error) {
+    throwIfAborted(call.signal);
+    if (handlers.batch && !(call.gathered && items.length > 1)) throw error;
+    return await alone(); // the one that is to blame fails alone
+  }
+}
+
+// One predict of all; undefined where the items cannot be stacked, or their answer not be cut apart.
+async function runStacked(
+  target: Tracked,
+  call: BatchCall,
+  items: readonly BatchCallItem[],
+): Promise<Outcomes | undefined> {
+  const [first, ...others] = items as readonly [BatchCallItem, ...BatchCallItem[]];
+  const keyOf = ({ input, params }: BatchCallItem) => `${stackKey(input)} ${JSON.stringify(params)}`;
+  const key = keyOf(first);
+  if (others.some((item) => keyOf(item) !== key)) return undefined;
+  const rows: number[] = [];
+  for (const { input } of items) {
+    const count = rowsOf(input);
+    if (count === undefined) return undefined;
+    rows.push(count);
+  }
+  using linked = linkSignals(call.signal);
+  const input = stack(items.map((item) => item.input));
+  return split(await predictOne(target, call, { ...first, input, signal: linked.signal }), rows);
 }
 
 async function outcomeOf(target: Tracked, call: Call, item: BatchCallItem): Promise<NamedTensors | ModelError> {

@@ -381,3 +381,64 @@ Deno.test("runCall() begins the work of a thenable once", async () => {
   await collect(replies);
   assertEquals(began, 1);
 });
+
+const rows = (...values: readonly number[]) => ({ "0": tensor("float32", values, [values.length]) as AnyTensor });
+const stacking = (predict: (data: Float32Array) => Float32Array) =>
+  defineModel({
+    input: { dtype: "float32", shape: [-1] },
+    output: { dtype: "float32", shape: [-1] },
+    batching: { maxSize: 8 },
+    predict: ({ data }) => predict(data),
+  });
+const outcomes = async (replies: AsyncIterable<Reply>) =>
+  (await collect(replies)).map((reply) =>
+    reply.type === "tensors"
+      ? [...reply.output["0"]!.data as Float32Array]
+      : reply.type === "failure" && reply.error.code
+  );
+
+Deno.test("a batch of a predict with a batch dim is one call of it, cut apart again", async () => {
+  const seen: number[][] = [];
+  const invoke = executorOf(stacking((data) => (seen.push([...data]), data.map((x) => x * 2))));
+  const items = [batchItem("a", rows(1, 2)), batchItem("b", rows()), batchItem("c", rows(3))];
+  assertEquals(await outcomes(invoke(batchCall(items))), [[2, 4], [], [6]]);
+  assertEquals(seen, [[1, 2, 3]]);
+});
+
+Deno.test("a batch that cannot be stacked, or whose answer cannot be cut apart, is one predict each", async () => {
+  let calls = 0;
+  const sum = stacking((data) => (calls++, Float32Array.of(data.reduce((a, b) => a + b, 0))));
+  const items = [batchItem("a", rows(1, 2)), batchItem("b", rows(3))];
+  assertEquals(await outcomes(executorOf(sum)(batchCall(items))), [[3], [3]]);
+  assertEquals(calls, 3);
+  const twice = executorOf(stacking((data) => (calls++, data)));
+  assertEquals(await outcomes(twice(batchCall([items[0]!, batchItem("b", rows(3), { k: "v" })]))), [[1, 2], [3]]);
+  assertEquals(calls, 5);
+});
+
+Deno.test("the one that a stacked predict fails for fails alone", async () => {
+  const invoke = executorOf(stacking((data) => {
+    if (data.includes(-1)) throw new ModelError("invalid_argument", "negative");
+    return data;
+  }));
+  const items = [1, -1, 3].map((value) => batchItem(`${value}`, rows(value)));
+  assertEquals(await outcomes(invoke(batchCall(items))), [[1], "invalid_argument", [3]]);
+});
+
+Deno.test("a batch handler that throws is asked for each of gathered items, not for one caller's", async () => {
+  const sizes: number[] = [];
+  const model = defineModel({
+    input: { dtype: "float32" },
+    output: { dtype: "float32" },
+    batch(items) {
+      sizes.push(items.length);
+      if (items.some(({ input }) => input.data[0] === -1)) throw new ModelError("invalid_argument", "negative");
+      return items.map(({ input }) => input.data);
+    },
+  });
+  const items = [1, -1, 3].map((value) => batchItem(`${value}`, rows(value)));
+  const gathered = executorOf(model)(batchCall(items, { gathered: true }));
+  assertEquals(await outcomes(gathered), [[1], "invalid_argument", [3]]);
+  assertEquals(sizes, [3, 1, 1, 1]);
+  await assertFails("invalid_argument", "negative", () => collect(executorOf(model)(batchCall(items))));
+});

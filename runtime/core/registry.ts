@@ -77,6 +77,7 @@ export class Registry implements Catalog {
       params: undefined,
       kinds: [],
       maxBatch: 1,
+      batching: undefined,
     };
     const entry = { name, version, ...nothing, state: "failed", revision: ++this.#revisions } as const;
     this.#put(name, version, { entry, deployment: undefined, pins: 0, retired: false, closing: undefined });
@@ -134,6 +135,14 @@ export class Registry implements Catalog {
     return this.#find(name, version)?.current.deployment?.status;
   }
 
+  /** How many instances the load that answers a call may have, and whether one has room; throws `not_found`. */
+  roomOf(
+    call: Pick<Call, "model" | "version" | "revision">,
+  ): { readonly instances: number; readonly hasRoom: boolean } {
+    const { status, hasRoom } = deploymentOf(this.#of(call));
+    return { instances: status.maxInstances, hasRoom };
+  }
+
   /** Whether a call is in progress. */
   get isBusy(): boolean {
     return [...this.#deployed.values()].some(({ deployment }) => deployment!.status.busy > 0);
@@ -185,10 +194,10 @@ export class Registry implements Catalog {
   }
 
   #deploy(deployment: Deployment): Deployed {
-    const { name, version, description, input, output, params, kinds, maxBatch } = deployment.description;
+    const { session: _session, hasClose: _hasClose, ...description } = deployment.description;
     const revision = ++this.#revisions;
     const { state } = deployment;
-    const entry = { name, version, description, input, output, params, kinds, maxBatch, state, revision };
+    const entry = { ...description, state, revision };
     const deployed: Deployed = { entry, deployment, pins: 0, retired: false, closing: undefined };
     this.#deployed.set(revision, deployed);
     deployment.onChange(() => {

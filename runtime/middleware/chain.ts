@@ -2,6 +2,7 @@
 import type { Call, Interceptor, Invoke } from "../core/call.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
 import type { Logger } from "../core/log.ts";
+import { type BatchingEnvironment, gather } from "./batching.ts";
 import { deadline, type DeadlineOptions } from "./deadline.ts";
 import { limits, type LimitsOptions } from "./limits.ts";
 import type { Replays } from "./replay.ts";
@@ -10,9 +11,8 @@ import type { Sessions } from "./session.ts";
 import { validate } from "./validate.ts";
 
 /** The options of {@linkcode chain}. */
-export interface ChainOptions extends DeadlineOptions, LimitsOptions {
+export interface ChainOptions extends DeadlineOptions, LimitsOptions, BatchingEnvironment {
   readonly log: Logger;
-  readonly find: (call: Call) => CatalogEntry;
   readonly sessions: Sessions;
   readonly replays: Replays;
   /** Inside the log, outside the deadline; the first is outermost. */
@@ -22,7 +22,7 @@ export interface ChainOptions extends DeadlineOptions, LimitsOptions {
 /**
  * Wraps the executor. Replay comes before all that belongs to the run of a call and not to who reads it; the deadline
  * next, so that it ends every wait within; the checks before the session, so that a bad call does not wait for its lock;
- * the limits last, so that a turn that waits for its session takes no place.
+ * the limits behind it, so that a turn that waits for its session takes no place. Innermost, single calls become batches.
  */
 export function chain(executor: Invoke, options: ChainOptions): Invoke {
   const interceptors: readonly Interceptor[] = [
@@ -33,6 +33,7 @@ export function chain(executor: Invoke, options: ChainOptions): Invoke {
     validate(options.find),
     options.sessions.interceptor,
     limits(options),
+    gather(options),
   ];
   return interceptors.reduceRight((next, interceptor) => interceptor(next), executor);
 }

@@ -39,6 +39,7 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue
   const invoke = chain(executorOf(definition), {
     log,
     find: () => ({ ...model, state: "ready", revision: 1 }),
+    roomOf: () => ({ instances: 1, hasRoom: true }),
     sessions,
     replays,
     interceptors,

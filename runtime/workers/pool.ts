@@ -118,6 +118,11 @@ export class Pool implements Deployment {
     return { instances: this.#members.size, maxInstances: max, busy, queued: this.#queue.size };
   }
 
+  get hasRoom(): boolean {
+    const { instances, concurrency } = this.#options.limits;
+    return this.status.busy < instances.max * concurrency;
+  }
+
   onChange(listener: () => void): void {
     this.#onChange = listener;
   }
