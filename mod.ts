@@ -36,6 +36,7 @@ export type { ContextKey, ContextValues } from "./runtime/core/values.ts";
 export { createContextKey, withValue } from "./runtime/core/values.ts";
 export type {
   AnyModel,
+  Batching,
   BatchingOptions,
   Chunk,
   Emitted,

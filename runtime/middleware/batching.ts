@@ -17,7 +17,7 @@ export interface BatchingEnvironment {
 }
 
 /** Gathers predict calls of functions that want it. */
-export function gather(environment: BatchingEnvironment): Interceptor {
+export function batching(environment: BatchingEnvironment): Interceptor {
   return (next) => {
     const lanes = new WeakMap<CatalogEntry, Lane>(); // an entry is of one load of a function
     return (call) => {

@@ -5,7 +5,7 @@ import type { BatchCall, Call, Invoke, PredictCall, Reply } from "../core/call.t
 import { type BatchingOptions, defineModel, resolveModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { NamedTensors } from "../core/tensor.ts";
-import { gather } from "./batching.ts";
+import { batching } from "./batching.ts";
 
 // A function that answers each request with its own input when the test lets it. -1 fails alone, -2 has no answer.
 class Echo {
@@ -43,14 +43,14 @@ class Echo {
   }
 }
 
-function create(batching: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 }) {
+function create(options: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 }) {
   const model = resolveModel(
-    defineModel({ ...batching && { batching }, batch: (items) => items.map(() => []), predict: () => [] }),
+    defineModel({ ...options && { batching: options }, batch: (items) => items.map(() => []), predict: () => [] }),
     "model",
   );
   const entry = { ...model, state: "ready", revision: 1 } as const;
   const echo = new Echo();
-  const invoke = gather({
+  const invoke = batching({
     find: () => entry,
     roomOf: () => ({ instances: echo.instances, hasRoom: echo.hasRoom }),
   })(echo.invoke);
@@ -62,7 +62,7 @@ function create(batching: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 }
   return { echo, ask, invoke };
 }
 
-Deno.test("gather() leaves calls alone that are not to be gathered", async () => {
+Deno.test("batching() leaves calls alone that are not to be gathered", async () => {
   const { echo } = create();
   const plain = create(null);
   const answers = [plain.ask(1), plain.ask(2)];
@@ -72,14 +72,14 @@ Deno.test("gather() leaves calls alone that are not to be gathered", async () =>
   await plain.echo.end();
   assertEquals(await Promise.all(answers), [1, 2]);
   const stream = collect(
-    gather({ find: () => ({}) as never, roomOf: () => ({}) as never })(echo.invoke)(streamCall({ input: floats(3) })),
+    batching({ find: () => ({}) as never, roomOf: () => ({}) as never })(echo.invoke)(streamCall({ input: floats(3) })),
   );
   await settled();
   await echo.end();
   assertEquals((await stream).length, 1);
 });
 
-Deno.test("gather() never lets a lone caller wait", async () => {
+Deno.test("batching() never lets a lone caller wait", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   for (let i = 1; i <= 5; i++) {
@@ -92,7 +92,7 @@ Deno.test("gather() never lets a lone caller wait", async () => {
   }
 });
 
-Deno.test("gather() makes one batch of what came while another ran, each caller with its own answer", async () => {
+Deno.test("batching() makes one batch of what came while another ran, each caller with its own answer", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const answers = [1, 2, 3, 4, 5].map((value) => ask(value));
@@ -107,7 +107,7 @@ Deno.test("gather() makes one batch of what came while another ran, each caller 
   assertEquals(clock.armed, 0);
 });
 
-Deno.test("gather() expects as many as came together the last time, and waits for them no longer than the delay", async () => {
+Deno.test("batching() expects as many as came together the last time, and waits for them no longer than the delay", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const first = [1, 2, 3, 4].map((value) => ask(value));
@@ -137,7 +137,7 @@ Deno.test("gather() expects as many as came together the last time, and waits fo
   await fourth;
 });
 
-Deno.test("gather() runs no more than maxSize at once, and preferred sizes at once", async () => {
+Deno.test("batching() runs no more than maxSize at once, and preferred sizes at once", async () => {
   using _clock = new FakeClock();
   const { echo, ask } = create({ maxSize: 4, maxDelayMs: 5, preferred: [2] });
   const answers = Array.from({ length: 9 }, (_, i) => ask(i + 1));
@@ -152,7 +152,7 @@ Deno.test("gather() runs no more than maxSize at once, and preferred sizes at on
   await Promise.all(two);
 });
 
-Deno.test("gather() keeps calls of other shapes and other params apart", async () => {
+Deno.test("batching() keeps calls of other shapes and other params apart", async () => {
   using _clock = new FakeClock();
   const { echo, ask } = create();
   const answers = [
@@ -170,7 +170,7 @@ Deno.test("gather() keeps calls of other shapes and other params apart", async (
   assertEquals(echo.sizes, [1, 3, 2, 1]);
 });
 
-Deno.test("gather() lets a call that waits leave, and tells the function of one that leaves its batch", async () => {
+Deno.test("batching() lets a call that waits leave, and tells the function of one that leaves its batch", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const controllers = Array.from({ length: 4 }, () => new AbortController());
@@ -188,7 +188,7 @@ Deno.test("gather() lets a call that waits leave, and tells the function of one 
   assertEquals([await answers[0], await answers[3], clock.armed], [1, 4, 0]);
 });
 
-Deno.test("gather() aborts a batch that everybody has left", async () => {
+Deno.test("batching() aborts a batch that everybody has left", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const controller = new AbortController();
@@ -203,7 +203,7 @@ Deno.test("gather() aborts a batch that everybody has left", async () => {
   assertEquals([await answers[0], clock.armed], [1, 0]);
 });
 
-Deno.test("gather() does not let a call wait whose deadline is nearer than the delay", async () => {
+Deno.test("batching() does not let a call wait whose deadline is nearer than the delay", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const answers = [ask(1), ask(2), ask(3, { deadline: Date.now() + 5 })];
@@ -216,7 +216,7 @@ Deno.test("gather() does not let a call wait whose deadline is nearer than the d
   assertEquals(clock.armed, 0);
 });
 
-Deno.test("gather() waits on where no instance has room, so that the batch grows", async () => {
+Deno.test("batching() waits on where no instance has room, so that the batch grows", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create({ maxSize: 8, maxDelayMs: 5 });
   const answers = [ask(1), ask(2)];
@@ -237,7 +237,7 @@ Deno.test("gather() waits on where no instance has room, so that the batch grows
   await Promise.all(more);
 });
 
-Deno.test("gather() keeps several instances busy", async () => {
+Deno.test("batching() keeps several instances busy", async () => {
   using _clock = new FakeClock();
   const { echo, ask } = create();
   echo.instances = 2;
@@ -251,7 +251,7 @@ Deno.test("gather() keeps several instances busy", async () => {
   assertEquals(await Promise.all(answers), [1, 2, 3, 4]);
 });
 
-Deno.test("gather() fails a bad call alone, a call without an answer, and all where the batch fails", async () => {
+Deno.test("batching() fails a bad call alone, a call without an answer, and all where the batch fails", async () => {
   using clock = new FakeClock();
   const { echo, ask } = create();
   const answers = [ask(1), ask(-1), ask(3), ask(-2)].map((answer) => answer.then(String, (error) => error.code));

@@ -1,8 +1,7 @@
 // The order of the interceptors around every call; each is explained in its own file.
-import type { Call, Interceptor, Invoke } from "../core/call.ts";
-import type { CatalogEntry } from "../core/catalog.ts";
+import type { Interceptor, Invoke } from "../core/call.ts";
 import type { Logger } from "../core/log.ts";
-import { type BatchingEnvironment, gather } from "./batching.ts";
+import { batching, type BatchingEnvironment } from "./batching.ts";
 import { deadline, type DeadlineOptions } from "./deadline.ts";
 import { limits, type LimitsOptions } from "./limits.ts";
 import type { Replays } from "./replay.ts";
@@ -33,7 +32,7 @@ export function chain(executor: Invoke, options: ChainOptions): Invoke {
     validate(options.find),
     options.sessions.interceptor,
     limits(options),
-    gather(options),
+    batching(options),
   ];
   return interceptors.reduceRight((next, interceptor) => interceptor(next), executor);
 }
