@@ -1,5 +1,6 @@
 // For tests: stands in for the network, without weights or native code.
-import { type Cache, CONTEXT, createCache, type Network } from "./network.ts";
+import { type Cache, CONTEXT, createCache } from "./cache.ts";
+import type { Network } from "./network.ts";
 
 /** Scores the tokens of a script highest, one after the other, and keeps what it was asked. */
 export class FakeNetwork implements Network {

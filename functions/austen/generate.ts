@@ -1,5 +1,6 @@
 // The loop of every language model: score the next token, choose it, hand it out, read it.
-import { CONTEXT, type Network } from "./network.ts";
+import { CONTEXT } from "./cache.ts";
+import type { Network } from "./network.ts";
 import type { Sampler } from "./sampler.ts";
 
 /** How far a text goes on. */

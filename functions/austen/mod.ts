@@ -2,7 +2,8 @@
 import { defineModel, ModelError, type ParamsOf } from "tensorlet";
 import { encodeDialogue, OPENING_QUOTE } from "./dialogue.ts";
 import { generate } from "./generate.ts";
-import { CONTEXT, loadNetwork, type Network } from "./network.ts";
+import { CONTEXT } from "./cache.ts";
+import { loadNetwork, type Network } from "./network.ts";
 import { createSampler, randomSeed } from "./sampler.ts";
 import { toText } from "./text.ts";
 import { createTokenizer, type Tokenizer } from "./tokenizer.ts";

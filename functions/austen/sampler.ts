@@ -17,15 +17,22 @@ export type Sampler = (logits: Float32Array) => number;
 export function createSampler({ temperature, topK, seed }: SamplerOptions): Sampler {
   const random = createRandom(seed);
   return (logits) => {
-    const ranked = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]!);
-    const likeliest = ranked[0]!;
+    const candidates = rank(logits, temperature === 0 ? 1 : topK);
+    const likeliest = candidates[0]!;
     if (temperature === 0) return likeliest;
-    const candidates = ranked.slice(0, topK);
     // Softmax without its division: the draw is from 0 to the sum of the weights instead of from 0 to 1.
     const weights = candidates.map((token) => Math.exp((logits[token]! - logits[likeliest]!) / temperature));
     let rest = random() * weights.reduce((sum, weight) => sum + weight, 0);
     return candidates.find((_, i) => (rest -= weights[i]!) < 0) ?? likeliest;
   };
+}
+
+// The `count` likeliest tokens, the likeliest first.
+function rank(logits: Float32Array, count: number): number[] {
+  const least = logits.toSorted().at(-Math.min(count, logits.length))!;
+  const tokens: number[] = [];
+  for (const [token, logit] of logits.entries()) if (logit >= least) tokens.push(token);
+  return tokens.sort((a, b) => logits[b]! - logits[a]!).slice(0, count);
 }
 
 /** A seed for callers that give none. */
