@@ -3,7 +3,7 @@ import { ModelError } from "../core/error.ts";
 import { NEVER, pause } from "../core/signal.ts";
 import type { Lease, SessionRecord, SessionStore } from "../middleware/session_store.ts";
 import { LEASE_MS, LeaseLock, leaseLost, type LeaseTable } from "./lease_lock.ts";
-import { acquire, FREE, isFree, isHeldBy, type LeaseState, release, renew } from "./lease_state.ts";
+import { type Holder, isHeldBy, isNext, type Waiter } from "./lease_state.ts";
 import { decodeSession, encodeSession } from "./record.ts";
 
 /** The head of a session; its bytes are in pieces beside it, all written in one step. */
@@ -20,15 +20,15 @@ const PIECE_BYTES = 60_000;
 const MAX_SESSION_BYTES = 12 * PIECE_BYTES;
 /** How long is waited for another process that writes to the file. */
 const BUSY_MS = 5_000;
-const LAST_BUSY_PAUSE_MS = 50;
+/** No longer: whoever waits must not lose against those who write all the time. */
+const BUSY_PAUSE_MS = 4;
 /** How often a session may be replaced while it is read. */
 const MAX_READS = 100;
-/** After that nobody needs what is left of a lease. */
-const LEASE_KEPT_MS = 60_000;
 
 const headKey = (key: string) => ["tensorlet", "session", key];
 const piecesKey = (key: string) => ["tensorlet", "session_bytes", key];
 const leaseKey = (key: string) => ["tensorlet", "session_lease", key];
+const lineKey = (key: string) => ["tensorlet", "session_line", key];
 
 /** The options of {@linkcode KvSessionStore}. */
 export interface KvSessionStoreOptions {
@@ -47,15 +47,9 @@ export class KvSessionStore implements SessionStore {
   constructor(path: string, options: KvSessionStoreOptions = {}) {
     this.#path = path;
     const table: LeaseTable = {
-      acquire: async (key, token, leaseMs, waitMs) =>
-        isHeldBy(
-          (await this.#change(key, (state, now) => acquire(state, token, now, leaseMs, waitMs)))!,
-          token,
-          Date.now(),
-        ),
-      renew: async (key, token, leaseMs) =>
-        await this.#change(key, (state, now) => renew(state, token, now, leaseMs)) !== undefined,
-      release: async (key, token) => void await this.#change(key, (state) => release(state, token)),
+      acquire: (...args) => this.#acquire(...args),
+      renew: (...args) => this.#renew(...args),
+      release: (...args) => this.#release(...args),
     };
     this.#lock = new LeaseLock(table, options.leaseMs ?? LEASE_MS);
   }
@@ -132,28 +126,53 @@ export class KvSessionStore implements SessionStore {
   #write(key: string, { token }: Lease, change: (operation: Deno.AtomicOperation, oldPieces: number) => void) {
     return this.#use(async (kv) => {
       for (;;) {
-        const [lease, head] = await kv.getMany<[LeaseState, Head]>([leaseKey(key), headKey(key)]);
-        if (!isHeldBy(lease.value ?? FREE, token, Date.now())) throw leaseLost();
+        const [lease, head] = await kv.getMany<[Holder, Head]>([leaseKey(key), headKey(key)]);
+        if (!isHeldBy(lease.value, token, Date.now())) throw leaseLost();
         const operation = kv.atomic().check(lease);
         change(operation, head.value?.pieces ?? 0);
-        // Else the lease has been renewed meanwhile, or somebody came to wait for it.
-        if ((await operation.commit()).ok) return;
+        if ((await operation.commit()).ok) return; // else the lease has been renewed meanwhile
       }
     });
   }
 
-  // Changes who has and waits for a lease; undefined where `change` gives nothing.
-  #change<T extends LeaseState | undefined>(key: string, change: (state: LeaseState, now: number) => T): Promise<T> {
+  #acquire(key: string, token: string, leaseMs: number, waitMs: number): Promise<boolean> {
+    return this.#use(async (kv) => {
+      const lease = await kv.get<Holder>(leaseKey(key));
+      const line = (await Array.fromAsync(kv.list<Waiter>({ prefix: lineKey(key) }))).map(({ value }) => value);
+      const now = Date.now();
+      if (isHeldBy(lease.value, token, now)) return true;
+      const place = [...lineKey(key), token];
+      if (isNext(lease.value, line, token, now)) {
+        const operation = kv.atomic().check(lease).delete(place);
+        operation.set(lease.key, { token, until: now + leaseMs }, { expireIn: 2 * leaseMs });
+        if ((await operation.commit()).ok) return true;
+      }
+      // In no race with anybody, so that whoever is slow gets a place. Not at every time of asking: it is a write.
+      const own = line.find((each) => each.token === token);
+      if (!own || own.until < now + waitMs / 2) {
+        await kv.set(place, { token, since: own?.since ?? now, until: now + waitMs }, { expireIn: 2 * waitMs });
+      }
+      return false;
+    });
+  }
+
+  #renew(key: string, token: string, leaseMs: number): Promise<boolean> {
+    return this.#use(async (kv) => {
+      const lease = await kv.get<Holder>(leaseKey(key));
+      const now = Date.now();
+      if (!isHeldBy(lease.value, token, now)) return false;
+      const renewed: Holder = { token, until: now + leaseMs };
+      // Nobody but its holder changes a lease that has not run out.
+      return (await kv.atomic().check(lease).set(lease.key, renewed, { expireIn: 2 * leaseMs }).commit()).ok;
+    });
+  }
+
+  #release(key: string, token: string): Promise<void> {
     return this.#use(async (kv) => {
       for (;;) {
-        const entry = await kv.get<LeaseState>(leaseKey(key));
-        const before = entry.value ?? FREE;
-        const after = change(before, Date.now());
-        if (after === undefined || after === before) return after;
-        const operation = kv.atomic().check(entry);
-        if (isFree(after)) operation.delete(entry.key);
-        else operation.set(entry.key, after, { expireIn: LEASE_KEPT_MS });
-        if ((await operation.commit()).ok) return after;
+        const lease = await kv.get<Holder>(leaseKey(key));
+        if (lease.value?.token !== token) return await kv.delete([...lineKey(key), token]);
+        if ((await kv.atomic().check(lease).delete(lease.key).commit()).ok) return; // else it was just renewed
       }
     });
   }
@@ -162,13 +181,13 @@ export class KvSessionStore implements SessionStore {
     if (this.#isClosed) throw new Error("The session store is closed");
     const kv = await (this.#opened ??= this.#open());
     const end = Date.now() + BUSY_MS;
-    for (let pauseMs = 1;; pauseMs = Math.min(2 * pauseMs, LAST_BUSY_PAUSE_MS)) {
+    for (;;) {
       try {
         return await action(kv);
       } catch (error) {
         // SQLite's word for another process that writes just now: it does not wait by itself.
         if (!isBusy(error) || Date.now() >= end) throw error;
-        await pause(pauseMs * (0.5 + Math.random()), NEVER);
+        await pause(BUSY_PAUSE_MS * Math.random(), NEVER);
       }
     }
   }

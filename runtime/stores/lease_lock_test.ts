@@ -2,36 +2,49 @@ import { assertEquals } from "tensorlet/assert";
 import { assertFails, NEVER } from "../../test/harness/calls.ts";
 import { FakeClock, settled } from "../../test/harness/clock.ts";
 import { LeaseLock, type LeaseTable } from "./lease_lock.ts";
-import { acquire, FREE, isHeldBy, type LeaseState, release, renew } from "./lease_state.ts";
+import { type Holder, isHeldBy, isNext, type Waiter } from "./lease_state.ts";
 
 const LEASE = 9_000;
 
 // A store that several servers ask; it may be away.
 class Table implements LeaseTable {
-  readonly states = new Map<string, LeaseState>();
+  readonly holders = new Map<string, Holder>();
+  readonly lines = new Map<string, Waiter[]>();
   isAway = false;
   renewals = 0;
 
-  async #change(key: string, change: (state: LeaseState) => LeaseState | undefined): Promise<LeaseState | undefined> {
-    await Promise.resolve();
-    if (this.isAway) throw new Error("gone");
-    const after = change(this.states.get(key) ?? FREE);
-    if (after) this.states.set(key, after);
-    return after;
-  }
-
   async acquire(key: string, token: string, leaseMs: number, waitMs: number): Promise<boolean> {
-    const state = await this.#change(key, (state) => acquire(state, token, Date.now(), leaseMs, waitMs));
-    return isHeldBy(state!, token, Date.now());
+    await this.#answer();
+    const now = Date.now();
+    const line = this.lines.get(key) ?? [];
+    const others = line.filter((each) => each.token !== token);
+    if (isNext(this.holders.get(key), line, token, now)) {
+      this.holders.set(key, { token, until: now + leaseMs });
+      this.lines.set(key, others);
+      return true;
+    }
+    const since = line.find((each) => each.token === token)?.since ?? now;
+    this.lines.set(key, [...others, { token, since, until: now + waitMs }]);
+    return false;
   }
 
   async renew(key: string, token: string, leaseMs: number): Promise<boolean> {
     this.renewals++;
-    return await this.#change(key, (state) => renew(state, token, Date.now(), leaseMs)) !== undefined;
+    await this.#answer();
+    if (!isHeldBy(this.holders.get(key), token, Date.now())) return false;
+    this.holders.set(key, { token, until: Date.now() + leaseMs });
+    return true;
   }
 
   async release(key: string, token: string): Promise<void> {
-    await this.#change(key, (state) => release(state, token));
+    await this.#answer();
+    if (this.holders.get(key)?.token === token) this.holders.delete(key);
+    this.lines.set(key, (this.lines.get(key) ?? []).filter((each) => each.token !== token));
+  }
+
+  async #answer(): Promise<void> {
+    await Promise.resolve();
+    if (this.isAway) throw new Error("gone");
   }
 }
 
@@ -60,7 +73,7 @@ Deno.test("LeaseLock renews a lease for as long as it is held", async () => {
   await clock.advance(100);
   (await waiting).release();
   await clock.advance(LEASE);
-  assertEquals([table.renewals, clock.armed, table.states.get("a")], [30, 0, FREE]);
+  assertEquals([table.renewals, clock.armed, table.holders.size, table.lines.get("a")], [30, 0, 0, []]);
 });
 
 Deno.test("LeaseLock gives the lease of a server that died to another when it has run out", async () => {
@@ -81,13 +94,13 @@ Deno.test("LeaseLock says that a lease is lost when the store has given it to an
   using clock = new FakeClock();
   const { table, locks: [here] } = servers(1);
   const lease = await here!.lock("a", NEVER);
-  table.states.set("a", { holder: { token: "other", until: Infinity }, line: [] });
+  table.holders.set("a", { token: "other", until: Infinity });
   assertEquals(lease.lost.aborted, false);
   await clock.advance(LEASE / 3);
   assertEquals([lease.lost.aborted, lease.lost.reason.code], [true, "aborted"]);
   lease.release();
   await here!.close();
-  assertEquals([table.states.get("a")!.holder!.token, clock.armed], ["other", 0]);
+  assertEquals([table.holders.get("a")!.token, clock.armed], ["other", 0]);
 });
 
 Deno.test("LeaseLock says that a lease is lost when it may have run out while the store is away, not before", async () => {
@@ -141,11 +154,11 @@ Deno.test("LeaseLock takes who is aborted out of the line", async () => {
   const controller = new AbortController();
   const aborted = there!.lock("a", controller.signal);
   await clock.advance(1000);
-  assertEquals(table.states.get("a")!.line.length, 1);
+  assertEquals(table.lines.get("a")!.length, 1);
   controller.abort();
   await assertFails("cancelled", "", () => aborted);
   await there!.close();
-  assertEquals([table.states.get("a")!.line, lease.lost.aborted], [[], false]);
+  assertEquals([table.lines.get("a"), lease.lost.aborted], [[], false]);
   lease.release();
   await here!.close();
   assertEquals(clock.armed, 0);

@@ -269,11 +269,16 @@ def turns_go_on_at_any_server(p):
 
 @test
 def turns_of_many_streams_stay_in_order(p):
-    sid, streams, turns, got, errors = unique("order"), 8, 10, [], []
+    turns_in_order([p.nginx], 8, 10)
+
+
+def turns_in_order(where, streams, turns):
+    """Streams that all speak in one session: no turn is lost or doubled, and each stream's own are in order."""
+    sid, got, errors = unique("order"), [], []
 
     def work(name):
         try:
-            with Chat(p.nginx, sid) as c:
+            with Chat(where[name % len(where)], sid) as c:
                 for i in range(turns):
                     got.append((name, i, c.ask("%d.%d" % (name, i))))
         except grpc.RpcError as e:
@@ -287,7 +292,7 @@ def turns_of_many_streams_stay_in_order(p):
     check(not errors and len(got) == streams * turns, "%s" % errors)
     numbers = sorted(int(text.split(":")[0]) for _, _, text in got)
     check(numbers == list(range(1, streams * turns + 1)), "turns were lost or doubled: %s" % numbers)
-    said = history(p.nginx, sid)
+    said = history(where[0], sid)
     check(said[1::2] == sorted((t for _, _, t in got), key=lambda t: int(t.split(":")[0])), "the history is not what was answered")
     for name in range(streams):
         own = [int(x.split(".")[1]) for x in said[0::2] if x.startswith("%d." % name)]
@@ -460,7 +465,15 @@ def alone(tmp):
         with Server(FUNCTIONS, args=["--sessions", "kv:%s/sessions.db" % tmp]) as server:
             check(ask(server, sid, "d") == ["5: d"], "after a restart")
 
-    return [a_server_starts_without_its_store, wrong_values_are_refused_in_one_line, a_file_keeps_sessions_of_a_server_that_is_killed]
+    def servers_share_a_file():
+        with serve("kv:%s/shared.db" % tmp) as here, serve("kv:%s/shared.db" % tmp) as there:
+            turns_in_order([here, there], 8, 10)
+            sid = unique("file")
+            check(ask(here, sid, "a") + ask(there, sid, "b") == ["1: a", "2: b"], "turns")
+            until(lambda: logged(there, "closed %s idle 2 2" % sid), IDLE_SECS + 5, "its end")
+            check(not logged(here, sid) and not logged(here, "cannot be reached") and not logged(there, "cannot be reached"), "the logs")
+
+    return [servers_share_a_file, a_server_starts_without_its_store, wrong_values_are_refused_in_one_line, a_file_keeps_sessions_of_a_server_that_is_killed]
 
 
 def main(only):
