@@ -9,6 +9,7 @@ import { within } from "../core/signal.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
 import type { ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
+import { DEFAULT_KEEPALIVE } from "../transports/grpc/keepalive.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
 import { inlinePool } from "../workers/inline.ts";
 import type { FunctionStatus, Verdicts } from "./control.ts";
@@ -25,6 +26,13 @@ export interface ListenOptions {
   readonly port?: number;
   /** Other processes that say so too may listen there at the same time, on Linux. @default {false} */
   readonly reusePort?: boolean;
+  /**
+   * Milliseconds that a client may be silent before it is pinged; Infinity = for ever. Shorter ones keep connections open
+   * through proxies that close what is quiet. @default {30_000}
+   */
+  readonly keepaliveMs?: number;
+  /** Milliseconds that a client then has to send anything at all, or its connection is reset. @default {20_000} */
+  readonly keepaliveTimeoutMs?: number;
 }
 
 /** The options of {@linkcode serve}. */
@@ -134,6 +142,8 @@ export async function serve(
     hostname: options.grpc?.hostname ?? "127.0.0.1",
     port: options.grpc?.port ?? 50051,
     reusePort: options.grpc?.reusePort ?? false,
+    keepaliveMs: options.grpc?.keepaliveMs ?? DEFAULT_KEEPALIVE.keepaliveMs,
+    keepaliveTimeoutMs: options.grpc?.keepaliveTimeoutMs ?? DEFAULT_KEEPALIVE.keepaliveTimeoutMs,
     maxMessageBytes: limits.maxMessageBytes,
     draining: assembly.draining,
     requestTimeoutMs: limits.unaryTimeoutMs,

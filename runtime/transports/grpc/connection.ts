@@ -1,10 +1,12 @@
 // The TCP listener: our own, so that its sockets can be tuned and, at the end of a shutdown, closed.
 import type { ConnectionInjector } from "@grpc/grpc-js";
+import type { ServerHttp2Session } from "node:http2";
 import net from "node:net";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
 import { WriteGatherer } from "./gather.ts";
 import { watchIncoming } from "./incoming.ts";
+import { Keepalive, type KeepaliveTimes } from "./keepalive.ts";
 
 /** Where to listen. */
 export interface Address {
@@ -26,6 +28,8 @@ export interface Listener {
   readonly address: Deno.NetAddr;
   /** What has left on the connection of a peer. */
   flowOf(peer: Peer): FlowMeter | undefined;
+  /** Pings the peer of a session when it is silent; a connection whose peer is gone is reset. */
+  keepAlive(session: ServerHttp2Session, times: KeepaliveTimes): void;
   /** Refuses new connections, and tells the peers of those there are to make their next calls elsewhere. */
   close(): void;
   /** Resolves when no connection is left. */
@@ -36,24 +40,19 @@ export interface Listener {
 
 /** Listens; rejects where the address cannot be had. */
 export function listen(address: Address, injector: ConnectionInjector): Promise<Listener> {
-  const sockets = new Set<net.Socket>();
-  const meters = new Map<string, FlowMeter>();
+  const connections = new Map<string, Connection>();
+  const connectionOf = (peer: Peer) => connections.get(keyOf(peer));
   let isClosing = false;
   const server = net.createServer({ noDelay: true }, (socket) => {
-    const peer = keyOf(socket);
-    const gatherer = new WriteGatherer(socket);
-    const meter = new FlowMeter(socket, () => gatherer.flush());
-    sockets.add(socket);
-    meters.set(peer, meter);
-    watchIncoming(socket, (streamId) => meter.reset(streamId));
+    const key = keyOf(socket);
+    const connection = new Connection(socket);
+    connections.set(key, connection);
     socket.on("close", () => {
-      sockets.delete(socket);
-      meters.delete(peer);
-      meter.close();
+      connections.delete(key);
+      connection.close();
     });
-    socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
     injector.injectConnection(socket);
-    if (isClosing) meter.insert(SHUTDOWN_NOTICE); // accepted before, heard of after
+    if (isClosing) connection.meter.insert(SHUTDOWN_NOTICE); // accepted before, heard of after
   });
   return new Promise((resolve, reject) => {
     server.once("error", reject);
@@ -63,20 +62,61 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
       const { address: hostname, port } = server.address() as net.AddressInfo;
       resolve({
         address: { transport: "tcp", hostname, port },
-        flowOf: (peer) => meters.get(keyOf(peer)),
+        flowOf: (peer) => connectionOf(peer)?.meter,
+        keepAlive: (session, times) => connectionOf(session.socket)?.keepAlive(session, times),
         close() {
           if (isClosing) return;
           isClosing = true;
           server.close();
-          for (const meter of meters.values()) meter.insert(SHUTDOWN_NOTICE);
+          for (const { meter } of connections.values()) meter.insert(SHUTDOWN_NOTICE);
         },
         async disconnected() {
-          while (sockets.size > 0) await Promise.all([...sockets].map(closed));
+          while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
         },
-        destroyConnections: () => sockets.forEach((socket) => socket.destroy()),
+        destroyConnections: () => connections.forEach(({ socket }) => socket.destroy()),
       });
     });
   });
+}
+
+/** What is kept beside a socket. */
+class Connection {
+  readonly socket: net.Socket;
+  readonly meter: FlowMeter;
+  #keepalive: Keepalive | undefined;
+
+  constructor(socket: net.Socket) {
+    this.socket = socket;
+    const gatherer = new WriteGatherer(socket);
+    this.meter = new FlowMeter(socket, () => gatherer.flush());
+    watchIncoming(socket, {
+      onBytes: () => this.#keepalive?.heard(),
+      onReset: (streamId) => this.meter.reset(streamId),
+    });
+    socket.on("drain", () => this.meter.drained());
+    socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
+  }
+
+  keepAlive(session: ServerHttp2Session, times: KeepaliveTimes): void {
+    this.#keepalive = new Keepalive({
+      ...times,
+      ping: () => session.destroyed || session.ping(() => {}),
+      onDead: () => this.#reset(),
+    });
+  }
+
+  /** The socket is closed. */
+  close(): void {
+    this.#keepalive?.stop();
+    this.meter.close();
+  }
+
+  // Nothing that waits for the peer must stay: ended in any other way the descriptor is kept, and the kernel goes on
+  // sending for minutes. The calls are told first: Deno would have them believe that their requests are complete.
+  #reset(): void {
+    this.meter.close();
+    this.socket.resetAndDestroy();
+  }
 }
 
 // Not events.once(), which rejects for a connection that ends in an error.

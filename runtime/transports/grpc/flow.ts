@@ -7,16 +7,22 @@ import { FRAME, FrameReader } from "./frames.ts";
 export interface StreamFlow {
   /** Bytes of DATA frames, as the client's window counts them. */
   sent: number;
+  /** Those of them that wait in a full socket, and do not count as sent yet. */
+  held: number;
   /** Called after more has left. */
   onSent: (() => void) | undefined;
   /** Called when the client has reset the stream, or the connection is gone. */
   onClosed: (() => void) | undefined;
 }
 
+/** Bytes that wait in a connection's socket, which takes all it is given, before its streams have to wait as well. */
+const MAX_IN_SOCKET_BYTES = 1024 * 1024;
+
 type Write = (...args: unknown[]) => boolean;
 
 /** Reads the frame headers of what a connection writes, and counts its DATA frames by stream. */
 export class FlowMeter {
+  readonly #socket: net.Socket;
   readonly #streams = new Map<number, StreamFlow>();
   readonly #reader = new FrameReader((...frame) => this.#onFrame(...frame));
   readonly #write: Write;
@@ -29,6 +35,7 @@ export class FlowMeter {
   /** Follows the frames that `socket` writes from now on; `flush` is the socket's own. */
   constructor(socket: net.Socket, flush: () => void = () => {}) {
     this.flush = flush;
+    this.#socket = socket;
     this.#write = socket.write.bind(socket) as Write;
     socket.write = (...args: unknown[]) => {
       if (args[0] instanceof Uint8Array) this.observe(args[0]);
@@ -52,7 +59,7 @@ export class FlowMeter {
 
   /** Counts for a stream, until `untrack`. */
   track(streamId: number): StreamFlow {
-    const flow: StreamFlow = { sent: 0, onSent: undefined, onClosed: undefined };
+    const flow: StreamFlow = { sent: 0, held: 0, onSent: undefined, onClosed: undefined };
     this.#streams.set(streamId, flow);
     return flow;
   }
@@ -60,6 +67,16 @@ export class FlowMeter {
   /** Forgets a stream. */
   untrack(streamId: number): void {
     this.#streams.delete(streamId);
+  }
+
+  /** The socket has handed all it had to the network. */
+  drained(): void {
+    for (const flow of [...this.#streams.values()]) {
+      if (flow.held === 0) continue;
+      flow.sent += flow.held;
+      flow.held = 0;
+      flow.onSent?.();
+    }
   }
 
   /** The client resets a stream. */
@@ -82,6 +99,10 @@ export class FlowMeter {
   #onFrame(type: number, streamId: number, length: number): void {
     const flow = type === FRAME.data ? this.#streams.get(streamId) : undefined;
     if (!flow) return;
+    if (this.#socket.writableLength > MAX_IN_SOCKET_BYTES) {
+      flow.held += length;
+      return;
+    }
     flow.sent += length;
     flow.onSent?.();
   }

@@ -67,6 +67,27 @@ Deno.test("FlowMeter sees what a socket writes, and lets it through", () => {
   assertEquals(flow.sent, 5);
 });
 
+Deno.test("FlowMeter does not count what a full socket still holds, until the socket has drained", () => {
+  const socket = { writableLength: 0, write: () => false };
+  // deno-lint-ignore no-explicit-any
+  const meter = new FlowMeter(socket as any);
+  const flow = meter.track(1);
+  const seen: number[] = [];
+  flow.onSent = () => seen.push(flow.sent);
+  const send = (waiting: number, length: number) => {
+    socket.writableLength = waiting;
+    meter.observe(frame(DATA, 1, length));
+  };
+  send(0, 5);
+  send(1024 * 1024, 6); // as much as may wait
+  send(1024 * 1024 + 1, 7);
+  send(2 * 1024 * 1024, 8);
+  meter.drained();
+  meter.drained();
+  send(0, 9);
+  assertEquals(seen, [5, 11, 26, 35]);
+});
+
 Deno.test("FlowMeter inserts a frame between two others, wherever the writes cut them, and not as the first", () => {
   const [first, second, inserted] = [frame(HEADERS, 1, 3), frame(DATA, 1, 4), frame(7, 0, 8)];
   const both = concat(first, second);

@@ -26,14 +26,24 @@ export class FrameFilter {
   }
 }
 
+/** What {@linkcode watchIncoming} tells. */
+export interface IncomingListener {
+  /** Called for all that is received. */
+  readonly onBytes: () => void;
+  /**
+   * Called when the client resets a stream: once Deno has handled the frame, nothing frees the bytes that the stream has
+   * not sent any more.
+   */
+  readonly onReset: (streamId: number) => void;
+}
+
 /**
- * Looks through what `socket` receives, before anybody listens to it. `onReset` is told of a stream that the client
- * resets: once Deno has handled the frame, nothing frees the bytes that the stream has not sent any more.
+ * Looks through what `socket` receives, before anybody listens to it.
  *
  * GOAWAY is kept from Deno's http2 where it has the fault of http2_patch.ts: some of them, followed by bad frames, end
  * the process even with its close() delayed. A client that says GOAWAY closes its connection by itself.
  */
-export function watchIncoming(socket: net.Socket, onReset: (streamId: number) => void): void {
+export function watchIncoming(socket: net.Socket, { onBytes, onReset }: IncomingListener): void {
   const dropGoaway = mayHaveGoawayFault(Deno.version.deno);
   const filter = new FrameFilter((type, streamId) => {
     if (type === FRAME.rstStream) onReset(streamId);
@@ -42,6 +52,7 @@ export function watchIncoming(socket: net.Socket, onReset: (streamId: number) =>
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
   socket.emit = (event: string | symbol, ...args: unknown[]) => {
     if (event !== "data" || !(args[0] instanceof Uint8Array)) return emit(event, ...args);
+    onBytes();
     const bytes = filter.push(args[0]);
     return bytes.length > 0 ? emit("data", bytes) : true;
   };

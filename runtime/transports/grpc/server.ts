@@ -9,9 +9,10 @@ import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
 import { type CallEnvironment, GrpcCall } from "./call.ts";
 import { type Address, listen } from "./connection.ts";
 import { patchHttp2Close } from "./http2_patch.ts";
+import type { KeepaliveTimes } from "./keepalive.ts";
 
 /** The options of {@linkcode serveGrpc}. */
-export interface GrpcOptions extends Address {
+export interface GrpcOptions extends Address, KeepaliveTimes {
   /** The largest message either way, in bytes. */
   readonly maxMessageBytes: number;
   /** Aborts when the shutdown begins. */
@@ -35,9 +36,6 @@ export interface GrpcServer {
   abortCalls(): void;
 }
 
-// HTTP/2 pings: a dead peer is found within this time and its resources are freed.
-const KEEPALIVE_MS = 30_000;
-const KEEPALIVE_TIMEOUT_MS = 20_000;
 /** What the last statuses and GOAWAY frames get to reach their peers. */
 const FLUSH_MS = 500;
 
@@ -57,13 +55,15 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
   const server = new grpc.Server({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": -1, // the limit's text is ours: run_method.ts
-    "grpc.keepalive_time_ms": KEEPALIVE_MS,
-    "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     interceptors: [(definition, call) => takeOver(call, methods.get(definition.path)!, environment)],
   });
   for (const service of services) addService(server, service, methods);
   const sessions = new Set<ServerHttp2Session>();
-  prepareHttp2(server, sessions);
+  prepareHttp2(server, (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+    listener.keepAlive(session, options);
+  });
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const listener = await listen(options, injector);
   const abortCalls = () => environment.open.forEach((call) => call.abort(shuttingDown()));
@@ -146,8 +146,9 @@ const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
 const STREAM_WINDOW = 1024 * 1024;
 const CONNECTION_WINDOW = 4 * STREAM_WINDOW;
 
-// grpc-js has no option for the windows. Gathers the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
-function prepareHttp2(server: grpc.Server, sessions: Set<ServerHttp2Session>): void {
+// Tells of the HTTP/2 sessions. And what grpc-js has no option for: the windows, and timeouts of more than the 31 bits of
+// its timer, which would lie in the past.
+function prepareHttp2(server: grpc.Server, onSession: (session: ServerHttp2Session) => void): void {
   const internals = server as unknown as {
     createHttp2Server(credentials: unknown): EventEmitter;
     commonServerOptions: { settings?: Settings };
@@ -161,8 +162,7 @@ function prepareHttp2(server: grpc.Server, sessions: Set<ServerHttp2Session>): v
     const http2Server = create.call(server, credentials);
     http2Server.on("session", (session: ServerHttp2Session) => {
       session.setLocalWindowSize(CONNECTION_WINDOW);
-      sessions.add(session);
-      session.on("close", () => sessions.delete(session));
+      onSession(session);
     });
     http2Server.prependListener("stream", (_stream: unknown, headers: Record<string, unknown>) => {
       const match = /^(\d{1,8})([HMS])$/.exec(String(headers["grpc-timeout"]));
