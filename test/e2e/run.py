@@ -83,7 +83,7 @@ def examples(totals):
         print("SKIP go_client: go is not installed")
 
     with Server(FUNCTIONS) as server:
-        for script in ("classify_image.py", "stream_tokens.py", "batch_digits.py", "chat.py"):
+        for script in ("classify_image.py", "stream_tokens.py", "batch_digits.py", "chat.py", "resume_stream.py", "reconnect_chat.py"):
             status, _ = run([sys.executable, script, "--address", server.address], 120, folder, env)
             totals.step("python_client/" + script, status == 0)
         # Nobody listens on port 1: a client that cannot reach its server has to say so by its status.
