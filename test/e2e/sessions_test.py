@@ -22,6 +22,8 @@ import inference_pb2_grpc as ipg
 import model_inference_pb2 as mp
 import model_inference_pb2_grpc as mpg
 
+from caselib import check
+from helpers import until
 from servers import ROOT, Server
 
 FUNCTIONS = os.path.join(ROOT, "test", "e2e", "testdata", "sessions")
@@ -34,21 +36,6 @@ TESTS = []
 def test(fn):
     TESTS.append(fn)
     return fn
-
-
-def check(ok, text):
-    if not ok:
-        raise AssertionError(text)
-
-
-def until(fn, secs, what):
-    stop = time.time() + secs
-    while True:
-        got = fn()
-        if got:
-            return got
-        check(time.time() < stop, "%s: not within %.1f s" % (what, secs))
-        time.sleep(0.05)
 
 
 def free_port():
