@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import http2 from "node:http2";
 import { defineModel } from "tensorlet";
-import { assertEquals } from "tensorlet/assert";
+import { assert, assertEquals } from "tensorlet/assert";
 import { answer, serveModels } from "../harness/grpc_client.ts";
 import { encodeRequest } from "../harness/http2_client.ts";
 import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
@@ -10,19 +10,26 @@ import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
 const big = defineModel({ predict: () => ({ dtype: "float32", shape: [250_000], data: new Float32Array(250_000) }) });
 const small = defineModel({ predict: () => ({ dtype: "float32", shape: [1], data: Float32Array.of(7) }) });
 
-/** A connection whose client opens no window. */
-function connectStalled(address: string): { readonly session: http2.ClientHttp2Session; close(): Promise<void> } {
+/** A connection whose client never opens more than its first window. */
+function connectStalled(
+  address: string,
+  initialWindowSize = 0,
+): { readonly session: http2.ClientHttp2Session; close(): Promise<void> } {
   patchHttp2Close();
-  const session = http2.connect(`http://${address}`, { settings: { initialWindowSize: 0 } });
+  const session = http2.connect(`http://${address}`, { settings: { initialWindowSize } });
   const closed = new Promise<void>((resolve) => session.on("close", resolve));
   session.on("error", () => {});
   return { session, close: () => (session.destroy(), closed) };
 }
 
-function post(session: http2.ClientHttp2Session, extra: Readonly<Record<string, string>>): http2.ClientHttp2Stream {
+function post(
+  session: http2.ClientHttp2Session,
+  extra: Readonly<Record<string, string>>,
+  method = "Predict",
+): http2.ClientHttp2Stream {
   const stream = session.request({
     ":method": "POST",
-    ":path": "/inference.v1.ModelInference/Predict",
+    ":path": `/inference.v1.ModelInference/${method}`,
     "content-type": "application/grpc",
     te: "trailers",
     ...extra,
@@ -63,4 +70,34 @@ Deno.test("grpc: a unary call that never half-closes ends at the server's own de
   stream.write(Buffer.from(encodeRequest("small")));
   assertEquals((await response)["grpc-status"], "4");
   await stalled.close();
+});
+
+Deno.test("grpc: a stream of small tokens waits for its reader after some hundred of them, long before 64 KiB", async () => {
+  const state = { tokens: 0 };
+  const ended = Promise.withResolvers<void>();
+  const drip = defineModel({
+    async *stream() {
+      try {
+        for (;;) {
+          yield "x";
+          state.tokens++;
+        }
+      } finally {
+        ended.resolve();
+      }
+    },
+  });
+  await using served = await serveModels({ drip });
+  const stalled = connectStalled(served.address, 100);
+  post(stalled.session, {}, "StreamPredict").end(Buffer.from(encodeRequest("drip")));
+  let before = -1;
+  for (let still = 0; still < 50;) {
+    still = state.tokens === before && before > 0 ? still + 1 : 0;
+    before = state.tokens;
+    assert(before < 5000, `${before} tokens wait for a client that takes none`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert(state.tokens < 300, `${state.tokens} tokens`);
+  await stalled.close();
+  await ended.promise;
 });

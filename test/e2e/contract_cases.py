@@ -19,6 +19,7 @@ import cases_http2  # noqa: F401
 import cases_services  # noqa: F401
 import cases_lifecycle  # noqa: F401
 import cases_stall  # noqa: F401
+import cases_flood  # noqa: F401
 import cases_isolation  # noqa: F401
 from caselib import CASES, Fail, Skip, main
 

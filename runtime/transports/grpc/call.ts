@@ -28,6 +28,8 @@ export interface CallEnvironment {
 
 /** Bytes of a stream that may wait for the client's flow control window; beyond it the handler waits. */
 const MAX_UNSENT_BYTES = 65_536;
+/** Messages of a stream that may: each costs Deno's http2 a kilobyte, however small it is. */
+const MAX_UNSENT_MESSAGES = 256;
 /** Bytes that may still wait when the status is given out. */
 const MAX_UNSENT_AT_END_BYTES = 4096;
 /** What a client gets to take the bytes before an error's status, in milliseconds. */
@@ -214,10 +216,11 @@ export class GrpcCall {
   /** Resolves when the handler may go on. */
   #send(bytes: Uint8Array): Promise<void> | void {
     const isFirst = this.#messages++ === 0;
-    this.#handedOver += bytes.length + MESSAGE_HEADER_BYTES;
+    const length = bytes.length + MESSAGE_HEADER_BYTES;
+    this.#handedOver += length;
     this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {});
-    if (!isFirst || !this.#method.serverStreaming) return this.#untilUnsent(MAX_UNSENT_BYTES);
-    return this.#untilFirstHasLeft();
+    if (isFirst && this.#method.serverStreaming) return this.#untilFirstHasLeft();
+    return this.#untilUnsent(Math.min(MAX_UNSENT_BYTES, MAX_UNSENT_MESSAGES * length));
   }
 
   // The first token is on its way before the handler works on the second, even where that blocks the event loop.
