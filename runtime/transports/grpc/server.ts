@@ -2,7 +2,7 @@
 import grpc from "@grpc/grpc-js";
 import type { Buffer } from "node:buffer";
 import type { EventEmitter } from "node:events";
-import type { ServerHttp2Session, Settings } from "node:http2";
+import type { ServerHttp2Session } from "node:http2";
 import type { Logger } from "../../core/log.ts";
 import { deadlineExceeded, shuttingDown, within } from "../../core/signal.ts";
 import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
@@ -141,29 +141,13 @@ function nameLimit(status: PartialStatus, maxBytes: number): PartialStatus {
 const MAX_TIMEOUT_SECONDS = 2_147_483;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
 
-// What a client may send ahead on a stream and on a connection, in bytes: with HTTP/2's own 64 KB a tensor waits for
-// several round trips. Both are needed.
-const STREAM_WINDOW = 1024 * 1024;
-const CONNECTION_WINDOW = 4 * STREAM_WINDOW;
-
-// Tells of the HTTP/2 sessions. And what grpc-js has no option for: the windows, and timeouts of more than the 31 bits of
-// its timer, which would lie in the past.
+// Tells of the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
 function prepareHttp2(server: grpc.Server, onSession: (session: ServerHttp2Session) => void): void {
-  const internals = server as unknown as {
-    createHttp2Server(credentials: unknown): EventEmitter;
-    commonServerOptions: { settings?: Settings };
-  };
-  internals.commonServerOptions.settings = {
-    ...internals.commonServerOptions.settings,
-    initialWindowSize: STREAM_WINDOW,
-  };
+  const internals = server as unknown as { createHttp2Server(credentials: unknown): EventEmitter };
   const create = internals.createHttp2Server;
   internals.createHttp2Server = (credentials) => {
     const http2Server = create.call(server, credentials);
-    http2Server.on("session", (session: ServerHttp2Session) => {
-      session.setLocalWindowSize(CONNECTION_WINDOW);
-      onSession(session);
-    });
+    http2Server.on("session", onSession);
     http2Server.prependListener("stream", (_stream: unknown, headers: Record<string, unknown>) => {
       const match = /^(\d{1,8})([HMS])$/.exec(String(headers["grpc-timeout"]));
       if (match && Number(match[1]) * UNIT_SECONDS[match[2]!]! > MAX_TIMEOUT_SECONDS) {
