@@ -8,6 +8,7 @@ const GOLDEN = new URL("./api_surface.txt", import.meta.url);
 /** The entries of deno.json's `exports`, as a user imports them. */
 const ENTRIES: Readonly<Record<string, string>> = {
   "tensorlet": "mod.ts",
+  "tensorlet/client": "runtime/client.ts",
   "tensorlet/testing": "runtime/testing.ts",
 };
 

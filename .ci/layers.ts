@@ -44,7 +44,7 @@ const ANYTHING = ["**", "npm:**", "jsr:**", "node:**"];
 export const TABLE: readonly Row[] = [
   { modules: "**_test.ts", may: ANYTHING },
   { modules: "test/**", may: ANYTHING },
-  { modules: ".ci/**", may: [".ci/**"] },
+  { modules: ".ci/**", may: [".ci/**", "npm:**"] },
   {
     modules: "mod.ts",
     may: [CORE],
@@ -100,6 +100,19 @@ export const TABLE: readonly Row[] = [
     ],
   },
   { modules: "runtime/transports/*.ts", may: [CORE, ADAPTER, "runtime/transports/run_method.ts"] },
+  { modules: "runtime/client.ts", may: [CORE, "runtime/client/**"] },
+  // It knows no server: only what both ends of a wire share.
+  {
+    modules: "runtime/client/**",
+    may: [
+      CORE,
+      "runtime/client/**",
+      "runtime/protocols/inference/tensor.ts",
+      "runtime/transports/grpc/http2_patch.ts",
+      "npm:@grpc/grpc-js",
+      "npm:@grpc/proto-loader",
+    ],
+  },
   { modules: "runtime/host/config.ts", may: ["runtime/**", "npm:commander"] },
   { modules: "runtime/host/cli.ts", may: SUPERVISOR, dynamic: ["runtime/host/*"] },
   ...SUPERVISOR.map((modules) => ({ modules, may: [...SUPERVISOR, "node:child_process"], types: ["runtime/**"] })),

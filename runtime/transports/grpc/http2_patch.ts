@@ -1,6 +1,7 @@
 // Deno from 2.9.4 on dies when a peer's GOAWAY arrives on an HTTP/2 session that has served streams: its JavaScript
 // then calls session.close() inside nghttp2's receive callback, which re-enters it. https://github.com/denoland/deno/issues/36788
 import http2 from "node:http2";
+import process from "node:process";
 import { Duplex } from "node:stream";
 
 interface Session {
@@ -36,7 +37,8 @@ function isAtLeast(version: string, bound: readonly number[]): boolean {
  * server or client.
  */
 export function patchHttp2Close(): void {
-  if (patched || !mayHaveGoawayFault(Deno.version.deno)) return;
+  const version = process.versions["deno"]; // undefined on Node, where clients run too
+  if (patched || version === undefined || !mayHaveGoawayFault(version)) return;
   patched = true;
   const prototype = sessionPrototype();
   const close = prototype.close;

@@ -1,0 +1,76 @@
+/**
+ * Calls functions that Tensorlet serves, in all four modes, from Deno or Node: `createClient`.
+ *
+ * @module
+ */
+import { Connection } from "./client/connection.ts";
+import { batch } from "./client/batch.ts";
+import { Conversation } from "./client/chat.ts";
+import { predict } from "./client/predict.ts";
+import { retryPolicy } from "./client/retry.ts";
+import { Tokens } from "./client/stream.ts";
+import type { Target } from "./client/target.ts";
+import type { Client, ClientOptions, Prediction, UntypedModel } from "./client/types.ts";
+import type { AnyModel } from "./core/define.ts";
+
+export { ClientError, type ClientErrorOptions } from "./client/error.ts";
+export type {
+  BaseClientOptions,
+  BatchAnswer,
+  BatchAnswers,
+  BatchOptions,
+  BatchStats,
+  BatchVector,
+  CallOptions,
+  Chat,
+  ChatOptions,
+  Client,
+  ClientOptions,
+  IsNamed,
+  NeedsDefinition,
+  ParamsInit,
+  PredictInput,
+  Prediction,
+  PredictOutput,
+  RetryOptions,
+  StreamInput,
+  StreamOptions,
+  StreamStats,
+  TokenStream,
+  TurnOptions,
+  UntypedModel,
+} from "./client/types.ts";
+export type { ErrorCode } from "./core/error.ts";
+export type { AnyTensor, Shape, Tensor } from "./core/tensor.ts";
+export { tensor } from "./core/tensor.ts";
+
+/**
+ * Makes a client of one function of the server at `address` ("host:port"). It connects at the first call.
+ *
+ * Throws `RangeError` for options that cannot be meant.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from "tensorlet/client";
+ *
+ * await using client = createClient("127.0.0.1:50051", { model: "affine" });
+ * console.assert(typeof client.predict === "function");
+ * ```
+ */
+export function createClient<M extends AnyModel = UntypedModel>(
+  address: string,
+  options: ClientOptions<M>,
+): Client<M> {
+  const connection = new Connection(address, options.maxMessageBytes ?? 64 * 1024 * 1024);
+  const { model, definition, retry } = options;
+  const target: Target = { connection, model, definition, policy: retryPolicy(retry) };
+  const close = () => connection.close();
+  return {
+    predict: (input, options = {}) => predict(target, input, options) as Promise<Prediction<M>>,
+    stream: (input, options = {}) => new Tokens(target, input, options),
+    batch: (vectors, options = {}) => batch(target, vectors, options),
+    chat: (options = {}) => new Conversation(target, options),
+    close,
+    [Symbol.asyncDispose]: () => Promise.resolve(close()),
+  };
+}

@@ -1,0 +1,93 @@
+// The four modes against a real server.
+import { createClient } from "tensorlet/client";
+import { defineModel, mapNumeric, tensor } from "tensorlet";
+import { assertEquals } from "tensorlet/assert";
+import { serveModels } from "../harness/grpc_client.ts";
+
+const affine = defineModel({
+  input: { dtype: "any" },
+  predict: (x) => mapNumeric(x, (v) => v * 2 + 10, (v) => v * 2n + 10n),
+});
+const scale = defineModel({
+  input: { dtype: "float32", shape: [-1, 3] },
+  output: { dtype: "float32", shape: [-1, 3] },
+  params: { factor: { type: "number", default: 2 } },
+  predict: (x, ctx) => x.data.map((v) => v * ctx.params.factor),
+});
+const blend = defineModel({
+  input: { image: { dtype: "float32" }, mask: { dtype: "uint8" }, gain: { dtype: "float64", optional: true } },
+  output: { mean: { dtype: "float64", shape: [] }, label: { dtype: "string", shape: [1] } },
+  predict: ({ image, mask, gain }) => ({
+    mean: Float64Array.of(image.data.reduce((sum, v, i) => sum + v * mask.data[i]!, 0) * (gain?.data[0] ?? 1)),
+    label: [`${mask.dtype}`],
+  }),
+});
+const words = defineModel({
+  params: { word: { type: "string", default: "word" } },
+  async *stream(_inputs, ctx) {
+    for (let i = 0; i < (ctx.maxTokens ?? 5); i++) yield `${ctx.params.word}${i}`;
+  },
+});
+const parrot = defineModel({
+  async *chat(message, ctx) {
+    yield `${ctx.session.turn + 1}: `;
+    yield message.content;
+  },
+});
+const MODELS = { affine, scale, blend, words, parrot };
+
+Deno.test("client: predict keeps every dtype", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient(served.address, { model: "affine" });
+  const { output } = await client.predict(tensor("int64", [2n ** 60n + 1n]));
+  assertEquals(output, [tensor("int64", [2n ** 61n + 12n])]);
+  const half = await client.predict([tensor("float16", [0.5, 1], [2, 1])]);
+  assertEquals(half.output, [tensor("float16", [11, 12], [2, 1])]);
+  assertEquals(half.latencyMs >= 0, true);
+});
+
+Deno.test("client: predict by a definition names tensors and completes arrays", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient(served.address, { model: "blend", definition: blend });
+  const { output } = await client.predict({ mask: Uint8Array.of(1, 0, 1), image: Float32Array.of(1, 2, 3) });
+  assertEquals([output.mean.data[0], output.label.data], [4, ["uint8"]]);
+  await using scaled = createClient(served.address, { model: "scale@1", definition: scale });
+  const { output: rows } = await scaled.predict(Float32Array.of(1, 2, 3, 4, 5, 6), { params: { factor: 3 } });
+  assertEquals(rows, tensor("float32", [3, 6, 9, 12, 15, 18], [2, 3]));
+});
+
+Deno.test("client: stream gives tokens", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient(served.address, { model: "words" });
+  const stream = client.stream([], { maxTokens: 3, params: { word: "é" } });
+  assertEquals(await Array.fromAsync(stream), ["é0", "é1", "é2"]);
+  assertEquals([stream.stats.tokens, stream.stats.resumptions], [3, 0]);
+  assertEquals(stream.stats.latencyMs! >= stream.stats.timeToFirstTokenMs!, true);
+});
+
+Deno.test("client: batch answers every vector in order", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient<typeof scale>(served.address, { model: "scale" });
+  const { results, version, stats } = await client.batch(
+    [[1, 2, 3], Float32Array.of(4, 5, 6), { id: "c", features: [7, 8, 9] }],
+    { params: { factor: 10 } },
+  );
+  assertEquals(results.map(({ id, output }) => [id, [...output]]), [
+    [undefined, [10, 20, 30]],
+    [undefined, [40, 50, 60]],
+    ["c", [70, 80, 90]],
+  ]);
+  assertEquals([version, stats.sent], ["1", 3]);
+});
+
+Deno.test("client: chat keeps its session", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient(served.address, { model: "parrot" });
+  {
+    await using chat = client.chat({ sessionId: "s" });
+    assertEquals(await Array.fromAsync(chat.send("hello")), ["1: ", "hello"]);
+    assertEquals((await Array.fromAsync(chat.send("again"))).join(""), "2: again");
+  }
+  await using chat = client.chat({ sessionId: "s" });
+  assertEquals((await Array.fromAsync(chat.send("back"))).join(""), "3: back");
+});
