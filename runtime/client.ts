@@ -6,6 +6,7 @@
 import { Connection } from "./client/connection.ts";
 import { batch } from "./client/batch.ts";
 import { Conversation } from "./client/chat.ts";
+import { ClientError } from "./client/error.ts";
 import { predict } from "./client/predict.ts";
 import { retryPolicy } from "./client/retry.ts";
 import { Tokens } from "./client/stream.ts";
@@ -61,10 +62,22 @@ export function createClient<M extends AnyModel = UntypedModel>(
   address: string,
   options: ClientOptions<M>,
 ): Client<M> {
-  const connection = new Connection(address, options.maxMessageBytes ?? 64 * 1024 * 1024);
-  const { model, definition, retry } = options;
-  const target: Target = { connection, model, definition, policy: retryPolicy(retry) };
-  const close = () => connection.close();
+  const { model, definition, retry, maxMessageBytes = 64 * 1024 * 1024 } = options;
+  const closing = new AbortController();
+  const connectionOptions = { address, maxMessageBytes };
+  const connection = new Connection(connectionOptions);
+  const target: Target = {
+    connection,
+    connectionOptions,
+    closing: closing.signal,
+    model,
+    definition,
+    policy: retryPolicy(retry),
+  };
+  const close = () => {
+    closing.abort(new ClientError("cancelled", "The client was closed"));
+    connection.close();
+  };
   return {
     predict: (input, options = {}) => predict(target, input, options) as Promise<Prediction<M>>,
     stream: (input, options = {}) => new Tokens(target, input, options),

@@ -1,16 +1,26 @@
 // One connection and the calls on it. Every mode is a stream each way; unary ones have one message there.
-import { type ChannelOptions, Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
-import type { ServiceError } from "@grpc/grpc-js";
+import {
+  type ChannelOptions,
+  Client,
+  type ClientDuplexStream,
+  connectivityState,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
 import { patchHttp2Close } from "../transports/grpc/http2_patch.ts";
-import { abortError, ClientError, statusError } from "./error.ts";
+import { type Bounds, isAborted, onAbort, reasonOf } from "./bounds.ts";
+import { ClientError, statusError } from "./error.ts";
 import type { Method } from "./messages.ts";
+import { createMeteredCredentials, type OnDataSent } from "./metered_credentials.ts";
 
-/** What bounds an operation, all of its attempts together. */
-export interface Bounds {
-  readonly requestId: string;
-  /** Epoch milliseconds. */
-  readonly deadline: number | undefined;
-  readonly signal: AbortSignal | undefined;
+/** The options of {@linkcode Connection}. */
+export interface ConnectionOptions {
+  /** "host:port" */
+  readonly address: string;
+  readonly maxMessageBytes: number;
+  /** Told of every DATA frame that leaves; on Deno only, where nothing else says so. */
+  readonly onDataSent?: OnDataSent;
 }
 
 /** What a call takes besides its messages. */
@@ -21,11 +31,12 @@ export interface RpcOptions extends Bounds {
 // Beyond that a deadline overflows into the past, at both ends.
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** A lazily made connection to one server. */
+/** A connection to one server, made at the first call. */
 export class Connection {
   readonly #client: Client;
+  #isClosed = false;
 
-  constructor(address: string, maxMessageBytes: number) {
+  constructor({ address, maxMessageBytes, onDataSent }: ConnectionOptions) {
     patchHttp2Close();
     const options: ChannelOptions = {
       "grpc.max_receive_message_length": maxMessageBytes,
@@ -40,12 +51,43 @@ export class Connection {
       "grpc.keepalive_time_ms": 20_000,
       "grpc.keepalive_timeout_ms": 10_000,
     };
-    this.#client = new Client(address, credentials.createInsecure(), options);
+    this.#client = new Client(
+      address,
+      onDataSent ? createMeteredCredentials(onDataSent) : credentials.createInsecure(),
+      options,
+    );
+  }
+
+  /** Resolves when it is made; rejects with `unavailable` where that fails. */
+  ready({ requestId, deadline = Infinity, signals }: Bounds): Promise<void> {
+    const channel = this.#client.getChannel();
+    return new Promise<void>((resolve, reject) => {
+      const fail = (error: ClientError) => (forget(), reject(error));
+      const forget = onAbort(signals, () => fail(reasonOf(signals, requestId)));
+      const look = (timeout?: Error) => {
+        if (isAborted(signals)) return;
+        const state = this.#isClosed ? connectivityState.SHUTDOWN : channel.getConnectivityState(true);
+        if (state === connectivityState.READY) {
+          forget();
+          resolve();
+        } else if (timeout) {
+          fail(new ClientError("deadline_exceeded", "The deadline passed before a connection was made", { requestId }));
+        } else if (state === connectivityState.TRANSIENT_FAILURE || state === connectivityState.SHUTDOWN) {
+          fail(new ClientError("unavailable", `Cannot connect to ${channel.getTarget()}`, { requestId }));
+        } else {
+          channel.watchConnectivityState(state, deadline, look);
+        }
+      };
+      look();
+    });
   }
 
   /** Starts a call. */
   open<Request, Response>(method: Method<Request, Response>, options: RpcOptions): Rpc<Request, Response> {
-    const { requestId, deadline, signal } = options;
+    const { requestId, deadline, signals } = options;
+    if (this.#isClosed) {
+      throw new ClientError("failed_precondition", "Cannot call: the client is closed", { requestId });
+    }
     const metadata = new Metadata();
     for (const [key, value] of Object.entries(options.metadata)) metadata.set(key, value);
     const hasDeadline = deadline !== undefined && deadline - Date.now() <= MAX_TIMEOUT_MS;
@@ -56,7 +98,7 @@ export class Connection {
       metadata,
       hasDeadline ? { deadline } : {},
     );
-    return new Rpc(stream, requestId, signal);
+    return new Rpc(stream, requestId, signals);
   }
 
   /** A call with one message each way. */
@@ -66,7 +108,8 @@ export class Connection {
     options: RpcOptions,
   ): Promise<Response> {
     const rpc = this.open(method, options);
-    rpc.end(request);
+    rpc.write(request);
+    rpc.end();
     let response: Response | undefined;
     for await (const message of rpc) response = message;
     if (response !== undefined) return response;
@@ -74,6 +117,7 @@ export class Connection {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#client.close();
   }
 }
@@ -82,49 +126,40 @@ export class Connection {
 export class Rpc<Request, Response> implements AsyncIterable<Response, void, undefined> {
   readonly #stream: ClientDuplexStream<Request, Response>;
   readonly #requestId: string;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signals: readonly AbortSignal[];
   #trailers: Metadata | undefined;
 
-  constructor(stream: ClientDuplexStream<Request, Response>, requestId: string, signal: AbortSignal | undefined) {
+  constructor(stream: ClientDuplexStream<Request, Response>, requestId: string, signals: readonly AbortSignal[]) {
     this.#stream = stream;
     this.#requestId = requestId;
-    this.#signal = signal;
-    const cancel = () => this.cancel();
+    this.#signals = signals;
+    const forget = onAbort(signals, () => this.cancel());
     stream.on("error", () => {}); // a status that comes when nobody reads any more
     stream.on("status", ({ metadata }) => {
       this.#trailers = metadata;
-      signal?.removeEventListener("abort", cancel);
+      forget();
     });
-    if (signal?.aborted) cancel();
-    else signal?.addEventListener("abort", cancel, { once: true });
   }
 
-  /** Sends a message; false where the next should wait for {@linkcode drained}. */
-  write(request: Request): boolean {
-    return this.#stream.write(request);
+  /** Whether its status is known. */
+  get hasEnded(): boolean {
+    return this.#trailers !== undefined;
   }
 
-  /** Ends this side, after a last message where one is given. */
-  end(request?: Request): void {
-    if (request !== undefined) this.#stream.write(request);
+  /** Sends a message; `onWritten` is called when it has left, but on Deno earlier than that. */
+  write(request: Request, onWritten?: () => void): void {
+    if (!this.hasEnded) this.#stream.write(request, onWritten && (() => onWritten()));
+  }
+
+  /** Ends this side. */
+  end(): void {
     this.#stream.end();
   }
 
-  /** Resolves when messages may be sent again, or the call has ended. */
-  drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const events = ["drain", "status"] as const;
-      const done = () => {
-        for (const event of events) this.#stream.off(event, done);
-        resolve();
-      };
-      for (const event of events) this.#stream.on(event, done);
-      if (this.hasEnded || !this.#stream.writableNeedDrain) done();
-    });
-  }
-
-  get hasEnded(): boolean {
-    return this.#trailers !== undefined;
+  /** Calls `action` when its status is known. */
+  onEnd(action: () => void): void {
+    if (this.hasEnded) action();
+    else this.#stream.once("status", action);
   }
 
   /** A number of the trailers, where there is one. */
@@ -141,8 +176,8 @@ export class Rpc<Request, Response> implements AsyncIterable<Response, void, und
     try {
       yield* this.#stream.iterator({ destroyOnReturn: false });
     } catch (error) {
-      throw this.#signal?.aborted
-        ? abortError(this.#signal.reason, this.#requestId)
+      throw isAborted(this.#signals)
+        ? reasonOf(this.#signals, this.#requestId)
         : statusError(error as ServiceError, this.#requestId);
     } finally {
       if (!this.hasEnded) this.cancel();

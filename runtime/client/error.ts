@@ -50,18 +50,14 @@ export class ClientError extends Error {
 
 /** The error of a call that ended with a status other than OK. */
 export function statusError(error: ServiceError, requestId: string): ClientError {
-  return new ClientError(codeOf(error.code), error.details || error.message, {
+  // grpc-js reports its own deadline with a list of what it was doing.
+  const isOwnDeadline = error.code === status.DEADLINE_EXCEEDED && /^Deadline exceeded after/.test(error.details);
+  const message = isOwnDeadline ? "The call's deadline passed before it was answered" : error.details || error.message;
+  return new ClientError(codeOf(error.code), message, {
     ...readDetails(error.metadata),
     requestId,
     cause: error,
   });
-}
-
-/** The error of a call whose caller gave up: `deadline_exceeded` for a timeout's signal, else `cancelled`. */
-export function abortError(reason: unknown, requestId: string): ClientError {
-  return reason instanceof DOMException && reason.name === "TimeoutError"
-    ? new ClientError("deadline_exceeded", "The call was aborted: its signal timed out", { requestId, cause: reason })
-    : new ClientError("cancelled", "The call was aborted by its signal", { requestId, cause: reason });
 }
 
 /**

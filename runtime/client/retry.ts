@@ -1,6 +1,6 @@
 // When to try again, and after how long.
-import type { Bounds } from "./connection.ts";
-import { abortError, ClientError, isConnectionLost } from "./error.ts";
+import { type Bounds, sleep } from "./bounds.ts";
+import { ClientError, isConnectionLost } from "./error.ts";
 import type { RetryOptions } from "./types.ts";
 
 /** {@linkcode RetryOptions} with their defaults filled in. */
@@ -60,24 +60,8 @@ export class Attempts {
     if (++this.#failed > this.#policy.retries) throw error;
     const backoff = backoffMs(this.#policy, this.#failed);
     const ms = Math.max(backoff, error.retryAfterMs ?? 0);
-    const { deadline, signal, requestId } = this.#bounds;
-    if (deadline !== undefined && Date.now() + ms >= deadline) throw error;
-    await sleep(ms, signal, requestId);
+    const { deadline = Infinity } = this.#bounds;
+    if (Date.now() + ms >= deadline) throw error;
+    await sleep(ms, this.#bounds);
   }
-}
-
-/** Resolves after `ms`; rejects as soon as the signal aborts. */
-function sleep(ms: number, signal: AbortSignal | undefined, requestId: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(abortError(signal!.reason, requestId));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, ms);
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener("abort", onAbort, { once: true });
-  });
 }

@@ -1,13 +1,18 @@
 // What all calls of a client share: where to, with which function, and what of their options becomes metadata.
 import type { AnyModel } from "../core/define.ts";
 import type { ParamValue } from "../core/spec.ts";
-import type { Bounds, Connection } from "./connection.ts";
+import type { Bounds } from "./bounds.ts";
+import type { Connection, ConnectionOptions } from "./connection.ts";
 import { ClientError } from "./error.ts";
 import type { RetryPolicy } from "./retry.ts";
 
 /** The function that a client calls. */
 export interface Target {
   readonly connection: Connection;
+  /** Of further connections to the same server. */
+  readonly connectionOptions: ConnectionOptions;
+  /** Aborts when the client is closed. */
+  readonly closing: AbortSignal;
   readonly model: string;
   readonly definition: AnyModel | undefined;
   readonly policy: RetryPolicy;
@@ -25,7 +30,10 @@ export interface Options {
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
 /** What bounds an operation; throws `RangeError` for options that cannot be meant. */
-export function boundsOf({ timeoutMs, signal, requestId = crypto.randomUUID() }: Options): Bounds {
+export function boundsOf(
+  { closing }: Target,
+  { timeoutMs, signal, requestId = crypto.randomUUID() }: Options,
+): Bounds {
   if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
     throw new RangeError(`Cannot call: timeoutMs is ${timeoutMs}, wanted a number from 0`);
   }
@@ -34,7 +42,13 @@ export function boundsOf({ timeoutMs, signal, requestId = crypto.randomUUID() }:
       `Cannot call: requestId is ${JSON.stringify(requestId)}, wanted 1 to 128 printable ASCII characters`,
     );
   }
-  return { requestId, signal, deadline: timeoutMs === undefined ? undefined : Date.now() + timeoutMs };
+  const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+  return { requestId, deadline, signals: signal ? [closing, signal] : [closing] };
+}
+
+/** The metadata of RPCs whose messages name no function and have no place for parameters. */
+export function callMetadata(target: Target, options: Options, requestId: string): Record<string, string> {
+  return { "model-id": target.model, ...paramMetadata(options.params), ...options.metadata, "request-id": requestId };
 }
 
 /** Parameters as text; those that are undefined are not sent. */
@@ -44,8 +58,7 @@ export function paramTexts(params: Options["params"] = {}): Record<string, strin
   return texts;
 }
 
-/** The metadata of RPCs whose messages have no place for parameters. */
-export function paramMetadata(params: Options["params"]): Record<string, string> {
+function paramMetadata(params: Options["params"]): Record<string, string> {
   const metadata: Record<string, string> = {};
   for (const [name, text] of Object.entries(paramTexts(params))) {
     if (!/^[\w.-]+$/.test(name) || !/^[\x20-\x7e]*$/.test(text)) {
