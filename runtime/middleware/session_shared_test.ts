@@ -115,6 +115,21 @@ Deno.test("Sessions keeps a session alive that a quiet stream of any server hold
   assertEquals([endings(here.ended), endings(there.ended), clock.armed], [[], ["s idle"], 0]);
 });
 
+Deno.test("Sessions begins the idle time of a session when the last stream of any server lets it go", async () => {
+  using clock = new FakeClock();
+  const { here, there } = pair();
+  const releaseHere = here.sessions.hold("model", undefined, "s");
+  await here.say("a");
+  await clock.advance(400);
+  (await there.sessions.holdExisting("model", undefined, "s"))!();
+  await clock.advance(50);
+  releaseHere();
+  await clock.advance(999);
+  assertEquals([endings(here.ended), endings(there.ended)], [[], []]);
+  await clock.advance(1);
+  assertEquals([endings(here.ended), endings(there.ended)], [["s idle"], []]);
+});
+
 Deno.test("Sessions keeps the session of a turn that takes longer than its time to live", async () => {
   using clock = new FakeClock();
   const { here, there } = pair();
