@@ -9,7 +9,8 @@ export interface FunctionModule {
 
 /** Imports a function's file. */
 export function importFunctionFile(url: string): Promise<FunctionModule> {
-  // The server may use it, and Deno lets anybody who may have a database of their own, whatever the permissions.
+  // Deno gives everybody these, whatever the permissions: they are on the disk, and the same for all functions.
   delete (Deno as Partial<typeof Deno>).openKv;
+  for (const name of ["caches", "localStorage", "sessionStorage"]) Reflect.deleteProperty(globalThis, name);
   return import(url);
 }

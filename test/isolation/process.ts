@@ -51,9 +51,11 @@ Deno.test("a process sees neither the server's environment nor its files, nor th
 });
 
 for (const isolation of ["process", "worker"]) {
-  Deno.test(`a ${isolation} has no database, which Deno gives without any permission`, async () => {
+  Deno.test(`a ${isolation} has no storage, which Deno gives without any permission`, async () => {
     await using served = await serveProbe({ isolation });
-    assertEquals(await probe(served, "typeof Deno.openKv"), "undefined");
+    for (const name of ["Deno.openKv", "caches", "localStorage", "sessionStorage"]) {
+      assertEquals(await probe(served, `typeof ${name}`), "undefined", name);
+    }
   });
 }
 
