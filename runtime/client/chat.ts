@@ -102,7 +102,6 @@ export class Conversation implements Chat {
   async #connect(bounds: Bounds): Promise<Line> {
     if (this.#line && !this.#line.rpc.hasEnded) return this.#line;
     this.#line = await new Attempts(this.#target.policy, bounds).run(async () => {
-      if (isAborted(bounds.signals)) throw reasonOf(bounds.signals, bounds.requestId);
       const rpc = this.#target.connection.open(CHAT_STREAM, { ...this.#bounds, metadata: this.#metadata });
       const line = { rpc, answers: rpc[Symbol.asyncIterator]() };
       const forget = onAbort(bounds.signals, () => rpc.cancel());

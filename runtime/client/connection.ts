@@ -88,6 +88,7 @@ export class Connection {
     if (this.#isClosed) {
       throw new ClientError("failed_precondition", "Cannot call: the client is closed", { requestId });
     }
+    if (isAborted(signals)) throw reasonOf(signals, requestId);
     const metadata = new Metadata();
     for (const [key, value] of Object.entries(options.metadata)) metadata.set(key, value);
     const hasDeadline = deadline !== undefined && deadline - Date.now() <= MAX_TIMEOUT_MS;
