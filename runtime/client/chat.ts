@@ -50,6 +50,10 @@ export class Conversation implements Chat {
     onAbort(this.#bounds.signals, () => clearTimeout(this.#timer));
   }
 
+  get isConnected(): boolean {
+    return this.#line !== undefined && !this.#line.rpc.hasEnded;
+  }
+
   async *send(content: string, options: TurnOptions = {}): AsyncGenerator<string, void, undefined> {
     if (content === "") throw this.#error("invalid_argument", "Cannot send an empty message: it would be a heartbeat");
     if (this.#isAnswering) throw this.#error("failed_precondition", "Cannot send: an answer is still being read");
@@ -73,7 +77,10 @@ export class Conversation implements Chat {
       throw turn.reason ?? (line ? this.#interrupted(error) : error);
     } finally {
       // A reader that leaves ends the turn: what was said so far stays in the session.
-      if (!isFinished) line?.rpc.cancel();
+      if (!isFinished && line) {
+        line.rpc.cancel();
+        this.#line = undefined;
+      }
       turn.end();
       this.#isAnswering = false;
       this.#beatLater();
@@ -100,7 +107,7 @@ export class Conversation implements Chat {
 
   /** The stream, or a new one once the server has answered a heartbeat on it: a message is sent to who listens. */
   async #connect(bounds: Bounds): Promise<Line> {
-    if (this.#line && !this.#line.rpc.hasEnded) return this.#line;
+    if (this.#line && this.isConnected) return this.#line;
     this.#line = await new Attempts(this.#target.policy, bounds).run(async () => {
       const rpc = this.#target.connection.open(CHAT_STREAM, { ...this.#bounds, metadata: this.#metadata });
       const line = { rpc, answers: rpc[Symbol.asyncIterator]() };
@@ -125,8 +132,7 @@ export class Conversation implements Chat {
     clearTimeout(this.#timer);
     if (this.#heartbeatMs === 0 || isAborted(this.#bounds.signals)) return;
     this.#timer = setTimeout(() => {
-      const isOpen = this.#line && !this.#line.rpc.hasEnded;
-      const done = isOpen ? this.#beat(this.#line!) : this.#connect(this.#bounds).then(() => {});
+      const done = this.#line && this.isConnected ? this.#beat(this.#line) : this.#connect(this.#bounds).then(() => {});
       // A failure is no news: the next message, or the next heartbeat, makes a new stream.
       this.#heartbeat = done.catch(() => {}).then(() => {
         if (!this.#isAnswering) this.#beatLater();

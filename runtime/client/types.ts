@@ -198,6 +198,8 @@ export interface TurnOptions {
 export interface Chat extends AsyncDisposable {
   /** What brings this conversation back, on another client too. */
   readonly sessionId: string;
+  /** Whether its stream is open now. A closed one is made anew for the next message or heartbeat. */
+  readonly isConnected: boolean;
   /** Says something; gives the pieces of the answer as they come. The message leaves when the first is asked for. */
   send(content: string, options?: TurnOptions): AsyncIterable<string, void, undefined>;
   /** Ends the stream, after the running turn. */
