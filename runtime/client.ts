@@ -8,7 +8,7 @@ import { batch } from "./client/batch.ts";
 import { Conversation } from "./client/chat.ts";
 import { ClientError } from "./client/error.ts";
 import { predict } from "./client/predict.ts";
-import { retryPolicy } from "./client/retry.ts";
+import { retryPolicy } from "./client/backoff.ts";
 import { Tokens } from "./client/stream.ts";
 import type { Target } from "./client/target.ts";
 import type { Client, ClientOptions, Prediction, UntypedModel } from "./client/types.ts";

@@ -59,23 +59,31 @@ export class Connection {
   }
 
   /** Resolves when it is made; rejects with `unavailable` where that fails. */
-  ready({ requestId, deadline = Infinity, signals }: Bounds): Promise<void> {
+  async ready({ requestId, deadline = Infinity, signals }: Bounds): Promise<void> {
+    if (isAborted(signals)) throw reasonOf(signals, requestId);
     const channel = this.#client.getChannel();
-    return new Promise<void>((resolve, reject) => {
-      const fail = (error: ClientError) => (forget(), reject(error));
+    const until = deadline - Date.now() <= MAX_TIMEOUT_MS ? deadline : Infinity;
+    await new Promise<void>((resolve, reject) => {
+      // A connection without a call does not keep a Node process.
+      const hold = setInterval(() => {}, MAX_TIMEOUT_MS);
+      const settle = (action: () => void) => {
+        clearInterval(hold);
+        forget();
+        action();
+      };
+      const fail = (error: ClientError) => settle(() => reject(error));
       const forget = onAbort(signals, () => fail(reasonOf(signals, requestId)));
       const look = (timeout?: Error) => {
         if (isAborted(signals)) return;
         const state = this.#isClosed ? connectivityState.SHUTDOWN : channel.getConnectivityState(true);
         if (state === connectivityState.READY) {
-          forget();
-          resolve();
+          settle(resolve);
         } else if (timeout) {
           fail(new ClientError("deadline_exceeded", "The deadline passed before a connection was made", { requestId }));
         } else if (state === connectivityState.TRANSIENT_FAILURE || state === connectivityState.SHUTDOWN) {
           fail(new ClientError("unavailable", `Cannot connect to ${channel.getTarget()}`, { requestId }));
         } else {
-          channel.watchConnectivityState(state, deadline, look);
+          channel.watchConnectivityState(state, until, look);
         }
       };
       look();

@@ -4,7 +4,7 @@ import type { ParamValue } from "../core/spec.ts";
 import type { Bounds } from "./bounds.ts";
 import type { Connection, ConnectionOptions } from "./connection.ts";
 import { ClientError } from "./error.ts";
-import type { RetryPolicy } from "./retry.ts";
+import type { RetryPolicy } from "./backoff.ts";
 
 /** The function that a client calls. */
 export interface Target {

@@ -65,6 +65,13 @@ type FixedArrayConstructor<D extends FixedDType> = {
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): DataTypeMap[D];
 };
 
+// Clients run on Node 20 too, where there is none.
+const Halves: FixedArrayConstructor<"float16"> = globalThis.Float16Array ?? class {
+  constructor() {
+    throw new TypeError('Cannot hold a tensor of dtype "float16": this runtime has no Float16Array');
+  }
+};
+
 /** The typed array class of each fixed-size dtype. */
 export const ARRAY_TYPES: { readonly [D in FixedDType]: FixedArrayConstructor<D> } = {
   bool: Uint8Array,
@@ -76,7 +83,7 @@ export const ARRAY_TYPES: { readonly [D in FixedDType]: FixedArrayConstructor<D>
   uint16: Uint16Array,
   uint32: Uint32Array,
   uint64: BigUint64Array,
-  float16: Float16Array,
+  float16: Halves,
   bfloat16: Uint16Array,
   float32: Float32Array,
   float64: Float64Array,
