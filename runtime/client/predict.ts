@@ -2,14 +2,15 @@
 import { PREDICT } from "./messages.ts";
 import { Attempts } from "./retry.ts";
 import { boundsOf, callMetadata, type Options, type Target } from "./target.ts";
-import { asClientError, decodeOutputs, encodeInputs } from "./tensors.ts";
+import { asClientError, decodeOutputs, encodeInputs, nameOutputs } from "./tensors.ts";
+import type { Prediction } from "./types.ts";
 
 /** Answers one request. */
 export async function predict(
   target: Target,
   input: unknown,
   options: Options,
-): Promise<{ readonly output: unknown; readonly latencyMs: number; readonly requestId: string }> {
+): Promise<Omit<Prediction, "output"> & { readonly output: unknown }> {
   const { connection, model, definition, policy } = target;
   const bounds = boundsOf(target, options);
   const { requestId } = bounds;
@@ -18,7 +19,8 @@ export async function predict(
     const request = { model_name: model, inputs: encodeInputs(definition, input) };
     const attempts = new Attempts(policy, bounds);
     const response = await attempts.run(() => connection.unary(PREDICT, request, { ...bounds, metadata }));
-    return { output: decodeOutputs(definition, response.outputs), latencyMs: response.latency_ms, requestId };
+    const outputs = decodeOutputs(response.outputs);
+    return { output: nameOutputs(definition, outputs), outputs, latencyMs: response.latency_ms, requestId };
   } catch (error) {
     throw asClientError(error, requestId);
   }

@@ -83,13 +83,16 @@ function dtypeOf(value: unknown): DType | undefined {
   return names.find((dtype) => value instanceof ARRAY_TYPES[dtype]);
 }
 
-/** The tensors of an answer as the definition names them, or in wire order. */
-export function decodeOutputs(definition: AnyModel | undefined, outputs: readonly TensorData[]): unknown {
+/** The tensors of an answer, in wire order. */
+export function decodeOutputs(outputs: readonly TensorData[]): readonly AnyTensor[] {
+  return outputs.map((data, i) => decodeTensor(data, `output ${i}`));
+}
+
+/** The tensors by name where the definition names several, else the first. */
+export function nameOutputs(definition: AnyModel | undefined, outputs: readonly AnyTensor[]): unknown {
   const spec = specOf(definition, "output");
-  const tensors = outputs.map((data, i) => decodeTensor(data, `output ${i}`));
-  if (spec === undefined) return tensors;
-  if (isSingleSpec(spec)) return tensors[0];
-  return Object.fromEntries(namedSpecs(spec).slice(0, tensors.length).map(({ name }, i) => [name, tensors[i]]));
+  if (spec === undefined || isSingleSpec(spec)) return outputs[0];
+  return Object.fromEntries(namedSpecs(spec).slice(0, outputs.length).map(({ name }, i) => [name, outputs[i]]));
 }
 
 /** A stream's or a batch's values: flat float32, and their shape where the caller gives one. */

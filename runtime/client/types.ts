@@ -70,13 +70,17 @@ export type PredictInput<M extends AnyModel> = M extends
   ? I extends IoSpec ? InferInput<M> : AnyTensor | readonly AnyTensor[]
   : never;
 
-/** What `predict` gives: without a declared output tensors in wire order. */
-export type PredictOutput<M extends AnyModel> = InferOutput<M>;
+/** What `predict` gives: without a declared output the first tensor. */
+export type PredictOutput<M extends AnyModel> = M extends
+  ModelDefinition<infer _I, infer O, infer _P, infer _M, infer _S> ? O extends IoSpec ? InferOutput<M> : AnyTensor
+  : never;
 
 /** An answer to `predict`. */
 export interface Prediction<M extends AnyModel = UntypedModel> {
-  /** One tensor, or several by name, or in wire order where the function declares none. */
+  /** One tensor, or several by name; the first where the function declares none. */
   readonly output: PredictOutput<M>;
+  /** All of them in wire order. */
+  readonly outputs: readonly AnyTensor[];
   /** The time that the server took, in whole milliseconds. */
   readonly latencyMs: number;
   /** Names the call in the server's log. */

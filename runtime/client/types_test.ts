@@ -51,7 +51,8 @@ async function calls(
 
   const any = await ofUntyped.predict([tensor("int8", [1])], { params: { anything: 1 } });
   assertType<Equal<typeof any, Prediction<typeof untyped>>>();
-  any.output[0]?.dtype;
+  any.output.dtype;
+  any.outputs[0]?.dtype;
   // @ts-expect-error: without a definition there are no names
   await ofUntyped.predict({ x: tensor("int8", [1]) });
 

@@ -121,7 +121,7 @@ Deno.test("client: predict is tried again after a broken connection, a bounded n
   {
     await using proxy = startProxy({ target: served.address, cut: (n) => n < 2 ? { afterBytes: 64 } : {} });
     await using client = createClient(proxy.address, { model: "counting", retry: RETRY });
-    assertEquals((await client.predict(X)).output, [X]);
+    assertEquals((await client.predict(X)).output, X);
     assertEquals(proxy.connections, 3);
   }
   await using proxy = startProxy({ target: served.address, cut: () => ({ afterBytes: 64 }) });
@@ -151,7 +151,7 @@ Deno.test("client: a server without room says when to come again", async () => {
   });
   await using served = await serveModels({ busy, full });
   await using client = createClient(served.address, { model: "busy", retry: { initialDelayMs: 1 } });
-  assertEquals((await client.predict(X)).output, [X]);
+  assertEquals((await client.predict(X)).output, X);
   assertEquals(runs, 3);
   await using other = createClient(served.address, { model: "full", retry: { initialDelayMs: 1 } });
   assertEquals([(await failure(other.predict(X))).message, runs], ["too large", 4]);
@@ -165,7 +165,7 @@ Deno.test("client: a server that comes back on its port is found again", async (
   await first[Symbol.asyncDispose]();
   const predicted = client.predict(X);
   await using _second = await serveModels({ echo }, { grpc: { port } });
-  assertEquals((await predicted).output, [X]);
+  assertEquals((await predicted).output, X);
 });
 
 Deno.test("client: a slow reader slows the function, and gets every token", async () => {

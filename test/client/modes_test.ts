@@ -1,7 +1,7 @@
 // The four modes against a real server.
-import { createClient } from "tensorlet/client";
+import { ClientError, createClient } from "tensorlet/client";
 import { defineModel, mapNumeric, tensor } from "tensorlet";
-import { assertEquals } from "tensorlet/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import { serveModels } from "../harness/grpc_client.ts";
 
 const affine = defineModel({
@@ -40,9 +40,9 @@ Deno.test("client: predict keeps every dtype", async () => {
   await using served = await serveModels(MODELS);
   await using client = createClient(served.address, { model: "affine" });
   const { output } = await client.predict(tensor("int64", [2n ** 60n + 1n]));
-  assertEquals(output, [tensor("int64", [2n ** 61n + 12n])]);
+  assertEquals(output, tensor("int64", [2n ** 61n + 12n]));
   const half = await client.predict([tensor("float16", [0.5, 1], [2, 1])]);
-  assertEquals(half.output, [tensor("float16", [11, 12], [2, 1])]);
+  assertEquals(half.outputs, [tensor("float16", [11, 12], [2, 1])]);
   assertEquals(half.latencyMs >= 0, true);
 });
 
@@ -54,6 +54,37 @@ Deno.test("client: predict by a definition names tensors and completes arrays", 
   await using scaled = createClient(served.address, { model: "scale@1", definition: scale });
   const { output: rows } = await scaled.predict(Float32Array.of(1, 2, 3, 4, 5, 6), { params: { factor: 3 } });
   assertEquals(rows, tensor("float32", [3, 6, 9, 12, 15, 18], [2, 3]));
+});
+
+Deno.test("client: predict by types alone takes and gives the one tensor", async () => {
+  await using served = await serveModels(MODELS);
+  await using client = createClient<typeof scale>(served.address, { model: "scale" });
+  const { output } = await client.predict(tensor("float32", [1, 2, 3], [1, 3]));
+  assertEquals(output, tensor("float32", [2, 4, 6], [1, 3]));
+  const error = await assertRejects(() => client.predict(Float32Array.of(1, 2, 3)), ClientError);
+  assertStringIncludes(error.message, "got shape [3], wanted [-1,3]"); // nobody has told the client the shape
+});
+
+Deno.test("client: what is no tensor of the function is said by name", async () => {
+  await using client = createClient("127.0.0.1:1", { model: "blend", definition: blend });
+  const failure = async (input: unknown) =>
+    (await assertRejects(() => client.predict(input as never), ClientError)).message;
+  const image = Float32Array.of(1);
+  const mask = Uint8Array.of(1);
+  assertEquals(
+    await failure({ image, masks: mask }),
+    'Cannot send input "masks": the function has "image", "mask", "gain"',
+  );
+  assertEquals(
+    await failure({ image, gain: Float64Array.of(1) }),
+    'Cannot send the inputs: "mask" is missing, wanted "image", "mask", "gain", in this order',
+  );
+  assertEquals(
+    await failure({ image: mask, mask }),
+    'Cannot send input "image": wanted a tensor or data of dtype float32',
+  );
+  const torn = { dtype: "float32", shape: [2], data: image };
+  assertEquals(await failure({ image: torn, mask }), 'Cannot send input "image": 1 elements do not fill shape [2]');
 });
 
 Deno.test("client: stream gives tokens", async () => {

@@ -6,7 +6,7 @@ const found = { runtime: typeof Deno === "undefined" ? "node" : "deno" };
 
 const affine = createClient(address, { model: "affine" });
 const { output } = await affine.predict(tensor("int64", [2n ** 60n]));
-found.predict = `${output[0].dtype} ${output[0].data[0]}`;
+found.predict = `${output.dtype} ${output.data[0]}`;
 const error = await affine.predict(tensor("string", ["x"])).catch((error) => error);
 found.error = [error instanceof ClientError, error.code];
 affine.close();
