@@ -1,11 +1,12 @@
 // Flags over environment over defaults: the one place that reads them.
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, Option } from "commander";
 import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
 import { parseStoreChoice, type StoreChoice } from "../stores/open.ts";
 import { ConfigError } from "./error.ts";
 import { type Isolation, ISOLATION_LEVELS } from "./manifest.ts";
 import type { LogFormat } from "./log_format.ts";
+import { option, parse, setUp, wholeNumber } from "./options.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
 
@@ -110,26 +111,6 @@ export function parseListConfig(args: readonly string[]): ListConfig | { readonl
   return { ...command.opts<Omit<ListConfig, "functionsDir">>(), functionsDir: command.processedArgs[0] };
 }
 
-function setUp(command: Command, write: (text: string) => void): void {
-  command.helpOption("-h, --help", "print this help")
-    .allowExcessArguments(false)
-    .exitOverride()
-    .configureOutput({ writeOut: write, writeErr: () => {} });
-}
-
-/** Whether there is something to do beyond what has been printed. Throws `ConfigError`. */
-function parse(command: Command, args: readonly string[]): boolean {
-  try {
-    command.parse(args, { from: "user" });
-    return true;
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode === 0) return false;
-    const message = error.message.replace(/^error: /, "").replaceAll(/\s*\n\s*/g, " ").replace(/\.$/, "");
-    throw new ConfigError(`${message}; --help lists the options`);
-  }
-}
-
 function functionsArgument(): Argument {
   return new Argument("[functions]", "folder of functions (TENSORLET_FUNCTIONS)")
     .default(Deno.env.get("TENSORLET_FUNCTIONS") ?? "functions");
@@ -158,21 +139,6 @@ function isSet(name: string, byDefault: boolean): boolean {
   throw new ConfigError(`Cannot read ${name}: it is ${JSON.stringify(text)}, wanted true or false`);
 }
 
-function option(flags: string, description: string, value: string | number): Option {
-  const name = /^--([\w-]+)/.exec(flags)![1]!;
-  return new Option(flags, description).default(value).env(`TENSORLET_${name.replaceAll("-", "_").toUpperCase()}`);
-}
-
 function limit(flags: string, description: string, key: keyof Limits, min = 1): Option {
   return option(flags, description, DEFAULT_LIMITS[key]).argParser(wholeNumber(min));
-}
-
-function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (/^\d+$/.test(text) && number >= min && number <= max) return number;
-    throw new InvalidArgumentError(
-      `Wanted a whole number from ${min}${max === Number.MAX_SAFE_INTEGER ? "" : ` to ${max}`}.`,
-    );
-  };
 }
