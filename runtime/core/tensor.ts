@@ -175,12 +175,14 @@ function toDouble(value: bigint): number {
 
 const scratch = new DataView(new ArrayBuffer(4));
 
-function fromBfloat16(bits: number): number {
+/** The number that the bits of a bfloat16 mean. */
+export function fromBfloat16(bits: number): number {
   scratch.setUint32(0, bits << 16);
   return scratch.getFloat32(0);
 }
 
-function toBfloat16(value: number): number {
+/** The bits of the nearest bfloat16. */
+export function toBfloat16(value: number): number {
   scratch.setFloat32(0, value);
   let bits = scratch.getUint32(0);
   if (Number.isNaN(value)) return (bits >>> 16) | 0x40; // stays a NaN when its low half is cut
