@@ -27,9 +27,12 @@ function specProblem(value: AnyTensor, spec: TensorSpec): string | undefined {
   return fits ? undefined : `got shape [${value.shape}], wanted [${shape}]${shape.includes(-1) ? " (-1 = any)" : ""}`;
 }
 
-/** Throws `invalid_argument` unless `input` holds the declared tensors. */
+/**
+ * Throws `invalid_argument` unless `input` holds the declared tensors. Where a dtype is wrong the error's details say
+ * the tensor's `position` and the `wantedDtype`, for callers that can convert.
+ */
 export function checkInput(specs: readonly NamedSpec[], input: NamedTensors): void {
-  for (const spec of specs) {
+  for (const [position, spec] of specs.entries()) {
     const value = Object.hasOwn(input, spec.name) ? input[spec.name] : undefined;
     const label = tensorLabel("input", spec.name);
     if (value === undefined) {
@@ -37,7 +40,11 @@ export function checkInput(specs: readonly NamedSpec[], input: NamedTensors): vo
       throw new ModelError("invalid_argument", `Cannot accept the request: ${label} is missing, wanted ${spec.dtype}`);
     }
     const problem = specProblem(value, spec);
-    if (problem) throw new ModelError("invalid_argument", `Cannot accept ${label}: ${problem}`);
+    if (problem === undefined) continue;
+    const wrongDtype = spec.dtype !== "any" && spec.dtype !== value.dtype;
+    throw new ModelError("invalid_argument", `Cannot accept ${label}: ${problem}`, {
+      ...wrongDtype && { details: { position, wantedDtype: spec.dtype } },
+    });
   }
 }
 

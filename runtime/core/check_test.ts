@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertStrictEquals } from "tensorlet/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "tensorlet/assert";
 import { assertFails } from "../../test/harness/calls.ts";
 import {
   checkByteLength,
@@ -10,8 +10,9 @@ import {
   nameByPosition,
   tensorLabel,
 } from "./check.ts";
+import { ModelError } from "./error.ts";
 import { type IoSpec, namedSpecs, type ParamSpecs } from "./spec.ts";
-import { type AnyTensor, tensor } from "./tensor.ts";
+import { type AnyTensor, type NamedTensors, tensor } from "./tensor.ts";
 
 const IMAGE = namedSpecs({ image: { dtype: "float32", shape: [-1, 2] }, mask: { dtype: "bool", optional: true } });
 
@@ -43,6 +44,17 @@ Deno.test("checkInput() names the input, what it got and what it wanted", async 
   await assertFails("invalid_argument", "got shape [], wanted [2]", () => {
     checkInput(namedSpecs({ dtype: "int8", shape: [2] }), { "0": tensor("int8", [1], []) });
   });
+});
+
+Deno.test("checkInput() tells programs which dtype is wanted, and where", () => {
+  const details = (input: NamedTensors) => {
+    const error = assertThrows(() => checkInput(IMAGE, input), ModelError);
+    return (error as unknown as ModelError).details;
+  };
+  const image = tensor("float32", [1, 2], [1, 2]);
+  assertEquals(details({ image, mask: tensor("int64", [1n]) }), { position: 1, wantedDtype: "bool" });
+  assertEquals(details({ image: tensor("int8", [1]) }), { position: 0, wantedDtype: "float32" });
+  assertEquals(details({ image: tensor("float32", [1]) }), undefined);
 });
 
 Deno.test("checkInput() says which input is missing, also where objects inherit one of that name", async () => {
