@@ -9,8 +9,8 @@ const EDGE = 3;
 
 /** How {@linkcode formatTensor} writes. */
 export interface FormatOptions {
-  /** A line for each row of a matrix, rather than one line. @default {false} */
-  readonly lines?: boolean;
+  /** Without spaces, on one line, or with a line for each row of a matrix. @default {"compact"} */
+  readonly layout?: "compact" | "line" | "lines";
   /** Large tensors in part, which is no JSON. @default {false} */
   readonly summary?: boolean;
 }
@@ -21,6 +21,7 @@ export interface FormatOptions {
  */
 export function formatTensor(tensor: AnyTensor, options: FormatOptions = {}): string {
   const { shape, data } = tensor;
+  const { layout = "compact" } = options;
   const elements = elementTexts(tensor);
   const cut = options.summary === true && data.length > SUMMARY_ELEMENTS;
   const write = (axis: number, start: number): string => {
@@ -34,14 +35,29 @@ export function formatTensor(tensor: AnyTensor, options: FormatOptions = {}): st
       if (!isHidden) parts.push(write(axis + 1, start + i * step));
     }
     const isRow = axis === shape.length - 1;
-    return `[${parts.join(options.lines && !isRow ? `,\n${" ".repeat(axis + 1)}` : options.lines ? ", " : ",")}]`;
+    const separator = layout === "compact" ? "," : isRow || layout === "line" ? ", " : `,\n${" ".repeat(axis + 1)}`;
+    return `[${parts.join(separator)}]`;
   };
   return write(0, 0);
 }
 
-/** The values in row-major order, as one flat JSON array. */
-export function formatFlat(tensor: AnyTensor): string {
-  return formatTensor({ ...tensor, shape: [tensor.data.length] });
+/** One document: `{"outputs": [{"dtype", "shape", "data"}]}`, the data flat. */
+export function formatDocument(outputs: readonly AnyTensor[]): string {
+  const tensors = outputs.map((tensor) =>
+    `{"dtype":"${tensor.dtype}","shape":[${tensor.shape}],"data":${
+      formatTensor({ ...tensor, shape: [tensor.data.length] })
+    }}`
+  );
+  return `{"outputs":[${tensors.join(",")}]}`;
+}
+
+/** The values of one tensor, or of several in an object. */
+export function formatOutputs(outputs: readonly AnyTensor[], options: FormatOptions): string {
+  if (outputs.length === 1) return formatTensor(outputs[0]!, options);
+  const tensors = outputs.map((tensor, i) =>
+    `${quoteJson(`${i}`)}: ${formatTensor(tensor, { ...options, layout: "line" })}`
+  );
+  return `{${tensors.join(options.layout === "lines" ? ",\n " : ", ")}}`;
 }
 
 function elementTexts(tensor: AnyTensor): (index: number) => string {

@@ -1,7 +1,7 @@
 import { assertEquals } from "tensorlet/assert";
 import { type AnyTensor, tensor } from "../core/tensor.ts";
 import { elementsOf, toTensor } from "./elements.ts";
-import { formatFlat, formatTensor } from "./format.ts";
+import { formatDocument, formatOutputs, formatTensor } from "./format.ts";
 import { parseJson } from "./json.ts";
 
 for (
@@ -27,14 +27,14 @@ for (
 
 Deno.test("formatTensor() gives the rows of a matrix lines of their own", () => {
   const value = tensor("int8", [1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 2]);
-  assertEquals(formatTensor(value, { lines: true }), "[[[1, 2],\n  [3, 4]],\n [[5, 6],\n  [7, 8]]]");
-  assertEquals(formatFlat(value), "[1,2,3,4,5,6,7,8]");
+  assertEquals(formatTensor(value, { layout: "lines" }), "[[[1, 2],\n  [3, 4]],\n [[5, 6],\n  [7, 8]]]");
+  assertEquals(formatTensor(value, { layout: "line" }), "[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]");
 });
 
 Deno.test("formatTensor() shows a large tensor in part where it is asked to", () => {
   const big = tensor("int16", Int16Array.from({ length: 1400 }, (_, i) => i), [2, 700]);
   assertEquals(
-    formatTensor(big, { summary: true, lines: true }),
+    formatTensor(big, { summary: true, layout: "lines" }),
     "[[0, 1, 2, ..., 697, 698, 699],\n [700, 701, 702, ..., 1397, 1398, 1399]]",
   );
   assertEquals(JSON.parse(formatTensor(big)).length, 2);
@@ -47,4 +47,21 @@ Deno.test("every float16 is read again from what is written", () => {
   for (const [i, value] of all.data.entries()) {
     if (!Object.is(again.data[i], value)) assertEquals(again.data[i], value);
   }
+});
+
+Deno.test("formatDocument() writes what can be sent again, its data flat", () => {
+  const outputs = [tensor("int64", [1n, 2n ** 62n], [2, 1]), tensor("float32", [NaN])];
+  assertEquals(
+    formatDocument(outputs),
+    '{"outputs":[{"dtype":"int64","shape":[2,1],"data":[1,4611686018427387904]},' +
+      '{"dtype":"float32","shape":[1],"data":["NaN"]}]}',
+  );
+});
+
+Deno.test("formatOutputs() writes the values of one tensor, and several as an object", () => {
+  const [a, b] = [tensor("int8", [1, 2], [2, 1]), tensor("bool", Uint8Array.of(1))];
+  assertEquals(formatOutputs([a], { layout: "lines" }), "[[1],\n [2]]");
+  assertEquals(formatOutputs([a, b], { layout: "lines" }), '{"0": [[1], [2]],\n "1": [true]}');
+  assertEquals(formatOutputs([a, b], { layout: "line" }), '{"0": [[1], [2]], "1": [true]}');
+  assertEquals(formatOutputs([], {}), "{}");
 });
