@@ -29,10 +29,10 @@ function specProblem(value: AnyTensor, spec: TensorSpec): string | undefined {
 
 /**
  * Throws `invalid_argument` unless `input` holds the declared tensors. Where a dtype is wrong the error's details say
- * the tensor's `position` and the `wantedDtype`, for callers that can convert.
+ * the tensor's name (or position) and the `wantedDtype`, for callers that can convert.
  */
 export function checkInput(specs: readonly NamedSpec[], input: NamedTensors): void {
-  for (const [position, spec] of specs.entries()) {
+  for (const spec of specs) {
     const value = Object.hasOwn(input, spec.name) ? input[spec.name] : undefined;
     const label = tensorLabel("input", spec.name);
     if (value === undefined) {
@@ -43,7 +43,7 @@ export function checkInput(specs: readonly NamedSpec[], input: NamedTensors): vo
     if (problem === undefined) continue;
     const wrongDtype = spec.dtype !== "any" && spec.dtype !== value.dtype;
     throw new ModelError("invalid_argument", `Cannot accept ${label}: ${problem}`, {
-      ...wrongDtype && { details: { position, wantedDtype: spec.dtype } },
+      ...wrongDtype && { details: { input: spec.name, wantedDtype: spec.dtype } },
     });
   }
 }
@@ -64,6 +64,32 @@ export function nameByPosition(specs: readonly NamedSpec[] | undefined, tensors:
     );
   }
   return Object.fromEntries(tensors.map((value, i) => [specs[i]!.name, value]));
+}
+
+/**
+ * Names tensors as their sender does; by position where the function declares no names. Throws `invalid_argument`
+ * for names that it does not declare.
+ */
+export function nameBySender(
+  specs: readonly NamedSpec[] | undefined,
+  names: readonly string[],
+  tensors: readonly AnyTensor[],
+): NamedTensors {
+  if (specs === undefined || specs.some(({ name }) => name === "0")) return nameByPosition(specs, tensors);
+  if (names.length !== tensors.length) {
+    throw new ModelError(
+      "invalid_argument",
+      `Cannot accept the request: got ${tensors.length} input tensors and ${names.length} names`,
+    );
+  }
+  const wrong = names.find((name, i) => names.indexOf(name) !== i || !specs.some((spec) => spec.name === name));
+  if (wrong !== undefined) {
+    const problem = names.filter((name) => name === wrong).length > 1
+      ? "it came twice"
+      : `the function has ${specs.length > 0 ? `only ${specs.map(({ name }) => quote(name)).join(", ")}` : "none"}`;
+    throw new ModelError("invalid_argument", `Cannot accept input ${quote(wrong)}: ${problem}`);
+  }
+  return Object.fromEntries(tensors.map((value, i) => [names[i]!, value]));
 }
 
 /** `shape` with its one unknown dim worked out for `count` elements, or undefined where that is impossible. */

@@ -8,6 +8,7 @@ import {
   fillShape,
   isTensorLike,
   nameByPosition,
+  nameBySender,
   tensorLabel,
 } from "./check.ts";
 import { ModelError } from "./error.ts";
@@ -52,8 +53,8 @@ Deno.test("checkInput() tells programs which dtype is wanted, and where", () => 
     return (error as unknown as ModelError).details;
   };
   const image = tensor("float32", [1, 2], [1, 2]);
-  assertEquals(details({ image, mask: tensor("int64", [1n]) }), { position: 1, wantedDtype: "bool" });
-  assertEquals(details({ image: tensor("int8", [1]) }), { position: 0, wantedDtype: "float32" });
+  assertEquals(details({ image, mask: tensor("int64", [1n]) }), { input: "mask", wantedDtype: "bool" });
+  assertEquals(details({ image: tensor("int8", [1]) }), { input: "image", wantedDtype: "float32" });
   assertEquals(details({ image: tensor("float32", [1]) }), undefined);
 });
 
@@ -61,6 +62,23 @@ Deno.test("checkInput() says which input is missing, also where objects inherit 
   await assertFails("invalid_argument", 'input "image" is missing, wanted float32', () => checkInput(IMAGE, {}));
   const specs = namedSpecs({ constructor: { dtype: "int8" } } as unknown as IoSpec);
   await assertFails("invalid_argument", 'input "constructor" is missing', () => checkInput(specs, {}));
+});
+
+Deno.test("nameBySender() names tensors as they are sent, where the function has names", async () => {
+  const [a, b] = [tensor("float32", [1]), tensor("bool", [1])];
+  assertEquals(nameBySender(IMAGE, ["mask", "image"], [b, a]), { mask: b, image: a });
+  assertEquals(nameBySender(IMAGE, ["mask"], [b]), { mask: b }); // checkInput() finds what is missing
+  assertEquals(nameBySender(undefined, ["x", "y"], [a, b]), { "0": a, "1": b });
+  assertEquals(nameBySender(namedSpecs({ dtype: "any" }), ["x"], [a]), { "0": a });
+  for (
+    const [names, text] of [
+      [["mask", "img"], 'Cannot accept input "img": the function has only "image", "mask"'],
+      [["mask", "mask"], 'Cannot accept input "mask": it came twice'],
+      [["mask"], "got 2 input tensors and 1 names"],
+    ] as const
+  ) {
+    await assertFails("invalid_argument", text, () => nameBySender(IMAGE, names, [b, a]));
+  }
 });
 
 Deno.test("nameByPosition() names tensors as declared, or by number", () => {

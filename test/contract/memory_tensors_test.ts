@@ -89,6 +89,29 @@ Deno.test("Predict refuses bad requests, naming input, expected and got", async 
   }
 });
 
+Deno.test("Predict takes tensors by the names in the metadata, and says those of its answer", async () => {
+  await using server = await createTestServer({ pair, affine });
+  const mask = { dtype: "bool", shape: [1], data: Uint8Array.of(1) };
+  const send = (model_name: string, names: string, ...inputs: readonly object[]) =>
+    call(server, "tensors", [{ model_name, inputs }], { metadata: { "input-names": names } });
+  const { code, trailers } = await send("pair", "mask, image", mask, floats([1, 2], 1, 2));
+  assertEquals([code, trailers.get("output-names")], ["ok", "n,names"]);
+  const single = await send("affine", "x", floats([1], 1));
+  assertEquals([single.code, single.trailers.has("output-names")], ["ok", false]);
+  for (
+    const [names, text] of [
+      ["mask", 'input "image" is missing'],
+      ["img", 'Cannot accept input "img": the function has only "image", "mask"'],
+      ["image", 'Cannot accept input "image": got dtype "bool", wanted "float32"'],
+      ["image,mask", "got 1 input tensors and 2 names"],
+    ] as const
+  ) {
+    const { code, message } = await send("pair", names, mask);
+    assertEquals(code, "invalid_argument");
+    assert(message.includes(text), message);
+  }
+});
+
 Deno.test("Predict names the dtype as it was sent when the function refuses it", async () => {
   await using server = await createTestServer({ affine });
   const text = { dtype: "<U1", shape: [1], data: new Uint8Array(4) };

@@ -1,6 +1,6 @@
 // inference.InferenceService: tensors in, tensors out, as NumPy clients speak it.
 import { findEntry } from "../../core/catalog.ts";
-import { nameByPosition, tensorLabel } from "../../core/check.ts";
+import { nameByPosition, nameBySender, tensorLabel } from "../../core/check.ts";
 import {
   type AdapterHost,
   callBase,
@@ -20,6 +20,10 @@ interface InferenceRequest {
   readonly inputs: readonly TensorData[];
 }
 
+// TensorData has no field for names.
+const INPUT_NAMES = "input-names";
+const OUTPUT_NAMES = "output-names";
+
 /** `inference.InferenceService`. */
 export const inference: ProtocolAdapter = (host) => {
   const service = createService("inference.proto", "inference.InferenceService", {
@@ -34,12 +38,16 @@ export const inference: ProtocolAdapter = (host) => {
 async function* predict(host: AdapterHost, requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext) {
   const request = await onlyRequest<InferenceRequest>(requests);
   const entry = findEntry(host.catalog, request.model_name, "predict", "model_name");
+  const names = rpc.metadata.get(INPUT_NAMES)?.split(",").map((name) => name.trim());
   const tensors = request.inputs.map((data, i) =>
-    decodeTensor(data, tensorLabel("input", entry.input?.[i]?.name ?? `${i}`))
+    decodeTensor(data, tensorLabel("input", names?.[i] ?? entry.input?.[i]?.name ?? `${i}`))
   );
-  const input = nameByPosition(entry.input, tensors);
+  const input = names ? nameBySender(entry.input, names, tensors) : nameByPosition(entry.input, tensors);
   const call = { ...callBase(rpc, entry, metadataParams(rpc.metadata, entry)), kind: "predict", input } as const;
   for await (const output of invokePredict(host.invoke, call)) {
+    if (entry.output?.some(({ name }) => name !== "0")) {
+      rpc.trailers.set(OUTPUT_NAMES, Object.keys(output).join(","));
+    }
     yield { since: rpc.decodedAt(), message: Object.values(output).map(encodeTensor) };
   }
 }
