@@ -55,7 +55,8 @@ export function statusError(error: ServiceError, requestId: string): ClientError
   const message = isOwnDeadline ? "The call's deadline passed before it was answered" : error.details || error.message;
   return new ClientError(codeOf(error.code), message, {
     ...readDetails(error.metadata),
-    requestId,
+    // Without one of ours the server has made one.
+    requestId: sentId(error.metadata) ?? requestId,
     cause: error,
   });
 }
@@ -75,6 +76,11 @@ export function isConnectionLost(error: ClientError): boolean {
 function codeOf(code: number): ErrorCode {
   const name = (status[code] ?? "UNKNOWN").toLowerCase();
   return name as ErrorCode;
+}
+
+function sentId(metadata: Metadata | undefined): string | undefined {
+  const [id] = metadata?.get("request-id") ?? [];
+  return typeof id === "string" ? id : undefined;
 }
 
 function readDetails(metadata: Metadata | undefined): Pick<ClientErrorOptions, "details" | "retryAfterMs"> {
