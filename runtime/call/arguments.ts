@@ -1,6 +1,6 @@
 // The arguments behind `call`.
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
-import { type DType, DTYPES } from "../core/dtype.ts";
+import { type DType, DTYPES, isDType } from "../core/dtype.ts";
 import { ConfigError } from "../host/error.ts";
 import { option, parse, setUp, wholeNumber } from "../host/options.ts";
 
@@ -60,7 +60,7 @@ export function parseCallConfig(args: readonly string[]): CallConfig | { readonl
     .addOption(pairs("-H, --metadata <name=value>", "a header; can be repeated", /^[\w.-]+$/))
     .addOption(new Option("--max-tokens <n>", "the most tokens of an answer").argParser(wholeNumber(1, 2 ** 32 - 1)))
     .addOption(new Option("--timeout-ms <ms>", "the call's deadline").argParser(wholeNumber(1, 2 ** 31 - 1)))
-    .addOption(new Option("--dtype <dtype>", "send every tensor as this").choices(DTYPES))
+    .addOption(new Option("--dtype <dtype>", "what every tensor is sent as: int8, float32, ...").argParser(readDType))
     .addOption(new Option("--out <file>", "write the answer as .npy; - = stdout"))
     .addOption(new Option("--stream", "tokens as they come (by itself where there is nothing else)"))
     .addOption(new Option("--chat", "a conversation; from a pipe, a turn a line"))
@@ -109,6 +109,11 @@ function readAddress(text: string): string {
   const [, port] = /^(?:[^\s:/[\]]+|\[[\da-fA-F:.%]+\]):(\d{1,5})$/.exec(address) ?? [];
   if (port !== undefined && Number(port) >= 1 && Number(port) <= 65_535) return address;
   throw new InvalidArgumentError("Wanted HOST:PORT, like 127.0.0.1:50051.");
+}
+
+function readDType(text: string): DType {
+  if (isDType(text)) return text;
+  throw new InvalidArgumentError(`Wanted one of ${DTYPES.join(", ")}.`);
 }
 
 function pairs(flags: string, description: string, name: RegExp): Option {

@@ -41,14 +41,22 @@ export function formatTensor(tensor: AnyTensor, options: FormatOptions = {}): st
   return write(0, 0);
 }
 
-/** One document: `{"outputs": [{"dtype", "shape", "data"}]}`, the data flat. */
-export function formatDocument(outputs: readonly AnyTensor[]): string {
-  const tensors = outputs.map((tensor) =>
-    `{"dtype":"${tensor.dtype}","shape":[${tensor.shape}],"data":${
-      formatTensor({ ...tensor, shape: [tensor.data.length] })
-    }}`
-  );
-  return `{"outputs":[${tensors.join(",")}]}`;
+/**
+ * One document: `{"outputs": [{"dtype", "shape", "data"}], "latency_ms", "request_id"}`, the data flat; each output can
+ * be sent as it is.
+ */
+export function formatDocument(
+  { outputs, latencyMs, requestId }: {
+    readonly outputs: readonly AnyTensor[];
+    readonly latencyMs: number;
+    readonly requestId: string;
+  },
+): string {
+  const tensors = outputs.map((tensor) => {
+    const data = formatTensor({ ...tensor, shape: [tensor.data.length] });
+    return `{"dtype":"${tensor.dtype}","shape":[${tensor.shape}],"data":${data}}`;
+  });
+  return `{"outputs":[${tensors.join(",")}],"latency_ms":${latencyMs},"request_id":${quoteJson(requestId)}}`;
 }
 
 /** The values of one tensor, or of several in an object. */

@@ -52,9 +52,9 @@ Deno.test("every float16 is read again from what is written", () => {
 Deno.test("formatDocument() writes what can be sent again, its data flat", () => {
   const outputs = [tensor("int64", [1n, 2n ** 62n], [2, 1]), tensor("float32", [NaN])];
   assertEquals(
-    formatDocument(outputs),
+    formatDocument({ outputs, latencyMs: 3, requestId: 'r"1' }),
     '{"outputs":[{"dtype":"int64","shape":[2,1],"data":[1,4611686018427387904]},' +
-      '{"dtype":"float32","shape":[1],"data":["NaN"]}]}',
+      '{"dtype":"float32","shape":[1],"data":["NaN"]}],"latency_ms":3,"request_id":"r\\"1"}',
   );
 });
 

@@ -14,15 +14,16 @@ export interface Pace {
 export interface TokenFormat {
   /** A line of JSON each. */
   readonly json: boolean;
-  /** Of a conversation, its turn: it stands in the lines. */
+  /** Of a conversation: its turn, which stands in every line, and its id, which stands in the last. */
   readonly turn?: number;
+  readonly sessionId?: string;
 }
 
 /** Writes tokens as they come, and with `json` a last line with their pace. */
 export async function writeTokens(
   tokens: AsyncIterable<string>,
   output: Output,
-  { json, turn }: TokenFormat,
+  { json, turn, sessionId }: TokenFormat,
 ): Promise<Pace> {
   const start = performance.now();
   const fields = turn === undefined ? "" : `"turn":${turn},`;
@@ -42,7 +43,8 @@ export async function writeTokens(
     if (!json && needsLine && !last.endsWith("\n")) await output.write("\n");
   }
   const pace = { tokens: count, firstTokenMs, totalMs: performance.now() - start };
-  if (json) await output.write(`{${fields}${paceFields(pace)}}\n`);
+  const session = sessionId === undefined ? "" : `,"session_id":${quoteJson(sessionId)}`;
+  if (json) await output.write(`{${fields}${paceFields(pace)}${session}}\n`);
   return pace;
 }
 

@@ -31,11 +31,14 @@ Deno.test("writeTokens() leaves a file the tokens alone, and begins a line on a 
 
 Deno.test("writeTokens() writes a line of JSON for each token, and one for the pace", async () => {
   const output = memory(false);
-  await writeTokens(tokensOf('"', "\x1b\x9b"), output, { json: true, turn: 3 });
+  await writeTokens(tokensOf('"', "\x1b\x9b"), output, { json: true, turn: 3, sessionId: "s" });
   const [first, second, last, end] = output.text().split("\n");
   assertEquals(first, '{"turn":3,"index":0,"token":"\\""}');
   assertEquals(second, '{"turn":3,"index":1,"token":"\\u001b\\u009b"}');
-  assertMatch(last!, /^\{"turn":3,"done":true,"tokens":2,"first_token_ms":\d+\.\d{3},"total_ms":\d+\.\d{3}\}$/);
+  assertMatch(
+    last!,
+    /^\{"turn":3,"done":true,"tokens":2,"first_token_ms":\d+\.\d{3},"total_ms":\d+\.\d{3},"session_id":"s"\}$/,
+  );
   assertEquals(end, "");
   const empty = memory(false);
   await writeTokens(tokensOf(), empty, { json: true });

@@ -10,6 +10,7 @@ const USAGE_ERROR = 2;
 export async function main(args: readonly string[]): Promise<number> {
   try {
     if (args[0] === "list") return await (await import("./list_command.ts")).list(args.slice(1), denoJson.version);
+    if (args[0] === "call") return await (await import("../call/call_command.ts")).call(args.slice(1));
     if (Deno.env.has(SUPERVISED)) return await serveHere(args);
     const { supervisorCommand } = await import("./command_line.ts");
     const command = supervisorCommand(args);

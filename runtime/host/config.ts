@@ -10,6 +10,11 @@ import { option, parse, setUp, wholeNumber } from "./options.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
 
+const OTHER_COMMANDS = `
+Other commands:
+  list [functions]        shows the functions of a running server
+  call <model> [inputs]   calls one; call --help says how`;
+
 /** What the command line and the environment ask for. */
 export interface Config extends Limits {
   readonly functionsDir: string;
@@ -73,7 +78,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(limit("--replay-max-bytes <bytes>", "what they may take", "replayMaxBytes"))
     .addOption(limit("--replay-max-total-bytes <bytes>", "what those of all streams may take", "replayMaxTotalBytes"))
     .version(`tensorlet ${version}`, "-V, --version", "print the version")
-    .addHelpText("after", "\nlist [functions] [--port <number>] [--json] shows the functions of a running server.");
+    .addHelpText("after", OTHER_COMMANDS);
   setUp(command, (text) => print += text);
   if (!parse(command, args)) return { print };
   type Options = Omit<Config, "functionsDir" | "hostname" | "sessions"> & {

@@ -21,6 +21,7 @@ import cases_lifecycle  # noqa: F401
 import cases_stall  # noqa: F401
 import cases_flood  # noqa: F401
 import cases_isolation  # noqa: F401
+import cases_call  # noqa: F401
 from caselib import CASES, Fail, Skip, main
 
 GAPS = dict(line.strip().split(": ", 1) for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "gaps.txt"))

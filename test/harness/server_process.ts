@@ -48,12 +48,12 @@ export class DenoProcess implements AsyncDisposable {
   readonly stdout: Output;
   readonly stderr: Output;
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, stdin: "null" | "piped" = "null") {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: [...args],
       cwd: ROOT,
       env: { NO_COLOR: "1", ...env },
-      stdin: "null",
+      stdin,
       stdout: "piped",
       stderr: "piped",
       detached: true, // a group of its own
@@ -69,6 +69,11 @@ export class DenoProcess implements AsyncDisposable {
 
   get status(): Promise<Deno.CommandStatus> {
     return this.#child.status;
+  }
+
+  /** Where its stdin is piped. */
+  get stdin(): WritableStream<Uint8Array<ArrayBufferLike>> {
+    return this.#child.stdin;
   }
 
   /** The processes that it has started. */
