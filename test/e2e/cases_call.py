@@ -215,3 +215,19 @@ def _(t):
         term.type("\x03")
         check(term.status() == 130, "the status")
     until(lambda: report(t, "watched", key)[3] == 1, 5, "the handler ends")
+
+
+@case("call.progress", "call", "call")
+def _(t):
+    """A long batch shows how far it is, and only at a terminal; its answers are in the order of its rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(folder, "rows", np.stack([np.arange(20000), np.ones(20000)], axis=1))
+        with Terminal(t, "sum", "--batch", path) as term:
+            term.until(" rows/s")
+            term.until("\r\x1b[K")
+            shown = term.until("20000 rows in ")
+            check(shown.split() == ["[%d.0]" % (i + 1) for i in range(20000)], "the answers: %r" % shown[:100])
+            check(term.status() == 0, "the status")
+        status, out, err = call(t, "sum", "--batch", path)
+        check((status, err) == (0, ""), "%s %r" % (status, err))
+        check(np.loadtxt(io.BytesIO(out.replace(b"[", b"").replace(b"]", b"")))[-1] == 20000, "the last answer")

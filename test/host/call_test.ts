@@ -187,6 +187,12 @@ Deno.test("call: a pipe is a conversation, a turn a line", async (t) => {
     assertEquals(await served.pipe("hello\n\nagain", "parrot"), ok("1: hello\n2: again\n"));
     assertEquals(await served.run("talker", "--chat", "one"), ok("one \n"));
   });
+  await t.step("in any script", async () => {
+    assertEquals(await served.run("parrot", "héllo 😀"), ok("1: héllo 😀\n"));
+    const { code, stderr } = await served.run("counter", "héllo");
+    assertEquals(code, 1); // as a stream, whose message carries the prompt
+    assertStringIncludes(stderr, 'Cannot accept param "prompt": the function has only "delay_ms"');
+  });
   await t.step("and goes on with --session", async () => {
     await served.run("parrot", "--session", "mine", "hello");
     const { stdout } = await served.pipe("again\n", "parrot", "--session", "mine", "--json");
