@@ -46,6 +46,6 @@ export async function callAndSayNoMore(address: string, path: string, message: U
     frame(FRAME.headers, END_HEADERS, 1, headerBlock(headers)),
     frame(FRAME.data, END_STREAM, 1, message),
   ];
-  for (const bytes of sent) await conn.write(bytes);
+  await conn.write(new Uint8Array(sent.flatMap((bytes) => [...bytes])));
   return conn;
 }
