@@ -33,6 +33,7 @@ const SUPERVISOR = [
   "runtime/host/control.ts",
   "runtime/host/control_socket.ts",
   "runtime/host/error.ts",
+  "runtime/host/heartbeat.ts",
   "runtime/host/keep_alive.ts",
   "runtime/host/log_format.ts",
   "runtime/host/supervise.ts",

@@ -17,7 +17,9 @@ Deno.test("the API is printed with optional parameters and parents, and nothing 
   const doc = (declaration: unknown) => ({
     version: 2,
     nodes: Object.fromEntries(
-      ["mod.ts", "runtime/testing.ts"].map((path) => [path, { symbols: [{ name: "a", declarations: [declaration] }] }]),
+      ["mod.ts", "runtime/client.ts", "runtime/testing.ts"].map((
+        path,
+      ) => [path, { symbols: [{ name: "a", declarations: [declaration] }] }]),
     ),
   });
   const print = (declaration: unknown) => printDoc(doc(declaration) as Parameters<typeof printDoc>[0], (path) => path);
@@ -34,9 +36,13 @@ Deno.test("the API is printed with optional parameters and parents, and nothing 
   assertThrows(() => print({ kind: "typeAlias", declarationKind: "export", def: unknown }), Error, "new kind");
 });
 
-Deno.test("deno.json exports the two entries whose API is compared", async () => {
+Deno.test("deno.json exports the three entries whose API is compared", async () => {
   const { exports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT)));
-  assertEquals(exports, { ".": "./mod.ts", "./testing": "./runtime/testing.ts" });
+  assertEquals(exports, {
+    ".": "./mod.ts",
+    "./client": "./runtime/client.ts",
+    "./testing": "./runtime/testing.ts",
+  });
 });
 
 Deno.test("mod.ts reaches nothing but runtime/core by static imports", async () => {

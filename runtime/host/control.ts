@@ -89,6 +89,8 @@ export interface Start {
   /** Whether nothing was served before: it has to say what it serves. */
   readonly first: boolean;
   readonly verdicts: Verdicts;
+  /** A process ended while it imported functions' files: each is to be imported in a process of its own. */
+  readonly isCareful: boolean;
 }
 
 /** What a supervisor says to the server's process. */
@@ -97,6 +99,8 @@ export type ToChild =
   | { readonly type: "retire"; readonly drainMs: number }
   | { readonly type: "shutdown"; readonly now?: StopSignal }
   | { readonly type: "reload" }
+  /** Is it still there? */
+  | { readonly type: "ping" }
   | { readonly type: "status" };
 
 /** What the server's process says to its supervisor. */
@@ -108,7 +112,9 @@ export type FromChild =
   | { readonly type: "busy"; readonly functions: readonly string[] }
   | { readonly type: "unfit"; readonly function: string }
   | { readonly type: "changed"; readonly function: string }
-  | { readonly type: "signal"; readonly signal: StopSignal }
+  /** Files of functions are being imported, or no more. */
+  | { readonly type: "describing"; readonly active: boolean }
+  | { readonly type: "pong" }
   | { readonly type: "status"; readonly status: ServerStatus };
 
 /** What a server says of itself. */

@@ -23,6 +23,10 @@ export interface FolderOptions {
   readonly onStuck: (name: string) => void;
   /** Told when the file of a function with a verdict has changed. */
   readonly onChanged?: ((name: string) => void) | undefined;
+  /** Imports each file in a process of its own, to tell what it is. */
+  readonly isCareful?: boolean | undefined;
+  /** Told when files are imported, and when no more. */
+  readonly onDescribing?: ((active: boolean) => void) | undefined;
   /** Reloads what has changed by itself; else only what has failed. */
   readonly watch?: boolean | undefined;
   readonly log: Logger;
@@ -220,11 +224,15 @@ export class FunctionFolder {
     // Where the host lets it be moved to a process, it harms only itself.
     const failed = ({ name, settings }: FoundFunction) =>
       this.#verdicts.get(name)?.failed === true && settings.isolationPinned;
+    const { isCareful = false, onDescribing } = this.#options;
+    onDescribing?.(true);
     const described = await describeFunctions(functions.filter((found) => !failed(found)), {
       log,
       onStuck,
+      isCareful,
       reloads: this.#reloads,
     });
+    onDescribing?.(false);
     for (const found of functions.filter(failed)) {
       const reason = new Error(`It is not run until its file changes: ${this.#verdicts.get(found.name)!.why}`);
       described.set(found, { status: "rejected", reason });

@@ -33,6 +33,8 @@ export interface DescribeFunctionsOptions {
   readonly log: Logger;
   /** A worker of the function cannot be ended. */
   readonly onStuck: (name: string) => void;
+  /** Imports each file in a process of its own: one of them has ended the server's. */
+  readonly isCareful?: boolean;
   /** How often the folder was reloaded: what was imported before is imported anew. */
   readonly reloads: number;
 }
@@ -43,7 +45,9 @@ export async function describeFunctions(
   options: DescribeFunctionsOptions,
 ): Promise<Map<FoundFunction, Described>> {
   const described = new Map<FoundFunction, Described>();
-  const at = (level: Isolation) => functions.filter(({ settings }) => settings.isolation === level);
+  const levelOf = ({ settings: { isolation } }: FoundFunction): Isolation =>
+    isolation === "worker" && options.isCareful ? "process" : isolation;
+  const at = (level: Isolation) => functions.filter((found) => levelOf(found) === level);
   // A share for each processor.
   const workers = at("worker");
   const share = Math.ceil(workers.length / navigator.hardwareConcurrency);
@@ -56,11 +60,13 @@ export async function describeFunctions(
       const [result] = await Promise.allSettled([importFunction(found, options.reloads)]);
       described.set(found, result!);
     }),
-    ...at("process").map(async (found) => {
-      const [result] = await Promise.allSettled([
-        describeInProcess(processOptions(found, options.log), DESCRIBE_TIMEOUT_MS),
-      ]);
-      described.set(found, result!);
+    ...lines(at("process"), MAX_PROCESSES).map(async (line) => {
+      for (const found of line) {
+        const [result] = await Promise.allSettled([
+          describeInProcess(processOptions(found, options.log), DESCRIBE_TIMEOUT_MS),
+        ]);
+        described.set(found, result!);
+      }
     }),
     ...shares.map(async (part) => {
       const results = await describeInWorker(part.map(sourceOf), {
@@ -72,6 +78,13 @@ export async function describeFunctions(
     }),
   ]);
   return described;
+}
+
+/** Processes that describe at the same time: all at once they would take each other's time to start. */
+const MAX_PROCESSES = 2 * navigator.hardwareConcurrency;
+
+function lines<T>(items: readonly T[], count: number): readonly (readonly T[])[] {
+  return Array.from({ length: count }, (_, line) => items.filter((_, i) => i % count === line));
 }
 
 // One that needs a permission to be imported is imported with those that it is granted.

@@ -63,6 +63,10 @@ export interface ServeOptions {
 export interface ProcessOptions extends ServeOptions {
   /** What a supervisor has decided of functions that ended server processes. */
   readonly verdicts?: Verdicts;
+  /** Imports each function's file in a process of its own, to tell what it is. */
+  readonly isCareful?: boolean;
+  /** Told when functions' files are imported, and when no more. */
+  readonly onDescribing?: (active: boolean) => void;
   /** Told of a function with a verdict whose files have changed. */
   readonly onChanged?: (name: string) => void;
 }
@@ -117,6 +121,8 @@ export async function serve(
       verdicts: options.verdicts,
       watch: options.watch,
       onChanged: options.onChanged,
+      isCareful: options.isCareful,
+      onDescribing: options.onDescribing,
       onStuck(name) {
         log.error("A worker cannot be ended: its thread goes on until this process ends", { model: name });
         unfit.resolve({ function: name });

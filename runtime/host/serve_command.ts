@@ -61,7 +61,7 @@ async function listen(
   log: Logger,
 ): Promise<ProcessServer> {
   const { hostname, graceMs, isolation, watch } = config;
-  const { port, reusePort, verdicts } = start ?? { port: config.port, reusePort: false, verdicts: {} };
+  const { port, reusePort, ...rest } = start ?? { port: config.port, reusePort: false, verdicts: {}, isCareful: false };
   try {
     return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },
@@ -70,9 +70,13 @@ async function listen(
       log,
       isolation,
       watch,
-      verdicts,
+      verdicts: rest.verdicts,
+      isCareful: rest.isCareful,
       ...sessions && { sessions },
-      ...link && { onChanged: (name) => link.changed(name) },
+      ...link && {
+        onChanged: (name) => link.changed(name),
+        onDescribing: (active) => link.describing(active),
+      },
     });
   } catch (error) {
     const { code = "", syscall } = error as { readonly code?: string; readonly syscall?: string };

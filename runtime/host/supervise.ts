@@ -10,6 +10,7 @@ import {
   type ToChild,
 } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessEvents, type ServerProcess, Supervisor } from "./supervisor.ts";
@@ -73,20 +74,28 @@ export function spawnServer(command: readonly string[], events: ProcessEvents): 
     return { pid: 0, send: () => {}, kill: () => {} };
   }
   let ended = false;
+  let heartbeat: Heartbeat | undefined;
   const end = (exit: Parameters<ProcessEvents["onExit"]>[0]) => {
     if (ended) return;
     ended = true;
+    heartbeat?.stop();
     events.onExit(exit);
   };
+  const send = (message: ToChild) => void (child.connected && child.send(message, () => {}));
+  const kill = () => void child.kill("SIGKILL");
   child.on("exit", (code, signal) => end({ code, signal }));
   child.on("error", (error) => {
     // Of a process that runs it is a message that did not arrive; its exit is about to be told.
     if (child.pid === undefined) end({ code: null, signal: null, error: String(error) });
   });
-  child.on("message", (message) => events.onMessage(message as FromChild));
+  child.on("message", (message: FromChild) => {
+    if (message.type === "listening") heartbeat ??= new Heartbeat(() => send({ type: "ping" }), kill);
+    heartbeat?.heard();
+    events.onMessage(message);
+  });
   return {
     pid: child.pid ?? 0,
-    send: (message: ToChild) => void (child.connected && child.send(message, () => {})),
-    kill: () => void child.kill("SIGKILL"),
+    send,
+    kill,
   };
 }

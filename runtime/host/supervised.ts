@@ -21,6 +21,8 @@ export interface SupervisorLink {
   start(settings: Settings): Promise<Start>;
   /** The files of a function have changed. */
   changed(name: string): void;
+  /** Files of functions are being imported, or no more. */
+  describing(active: boolean): void;
   /** Reports of the server and obeys, until it has ended; resolves to what it was ended for. */
   follow(server: ProcessServer, version: string): Promise<"retired" | "stopped">;
 }
@@ -47,11 +49,10 @@ class Link implements SupervisorLink {
       if (Deno.ppid !== supervisor) this.#onAbandoned();
       if (this.#server) this.#reportBusy(this.#server);
     }, TICK_MS);
-    // A terminal signals the whole group, and some people signal whoever listens: the supervisor decides.
-    for (const signal of Object.keys(SIGNALS) as StopSignal[]) {
-      Deno.addSignalListener(signal, () => this.#send({ type: "signal", signal }));
+    // The supervisor decides: a terminal signals it too, and a function can send them to its own process.
+    for (const signal of [...Object.keys(SIGNALS) as StopSignal[], ...Deno.build.os === "windows" ? [] : ["SIGHUP"]]) {
+      Deno.addSignalListener(signal as Deno.Signal, () => {});
     }
-    if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => {});
   }
 
   async start(settings: Settings): Promise<Start> {
@@ -61,6 +62,10 @@ class Link implements SupervisorLink {
 
   changed(name: string): void {
     this.#send({ type: "changed", function: name });
+  }
+
+  describing(active: boolean): void {
+    this.#send({ type: "describing", active });
   }
 
   async follow(server: ProcessServer, version: string): Promise<"retired" | "stopped"> {
@@ -102,6 +107,8 @@ class Link implements SupervisorLink {
         return void this.#server?.shutdown();
       case "reload":
         return void this.#server?.reload();
+      case "ping":
+        return this.#send({ type: "pong" });
       case "status":
         if (this.#server) this.#send({ type: "status", status: statusOf(this.#server, this.#version) });
     }

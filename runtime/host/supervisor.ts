@@ -69,6 +69,8 @@ class Child {
   process!: ServerProcess;
   stage: "booting" | "starting" | "listening" | "ready" = "booting";
   busy: readonly string[] = [];
+  /** It imports files of functions. */
+  isDescribing = false;
   fingerprints: Fingerprints = {};
   /** It has a worker that cannot be ended, of that function. */
   unfit: string | undefined;
@@ -96,9 +98,11 @@ export class Supervisor {
   /** The process that is to replace it. */
   #fresh: Child | undefined;
   #failures = 0;
+  /** Importing a function's file has ended a process. */
+  #isCareful = false;
   #launching: ReturnType<typeof setTimeout> | undefined;
   #stable: ReturnType<typeof setTimeout> | undefined;
-  #stopping: { readonly deadline: ReturnType<typeof setTimeout>; own: boolean; code: number } | undefined;
+  #stopping: { readonly deadline: ReturnType<typeof setTimeout>; readonly code: number } | undefined;
   #statusWaiters: ((status: ServerStatus) => void)[] = [];
 
   constructor(options: SupervisorOptions) {
@@ -114,9 +118,8 @@ export class Supervisor {
 
   /** Ends the processes in their grace time; the second time at once. */
   stop(signal: StopSignal): void {
-    if (this.#stopping?.own) return this.#stopNow(signal);
-    if (this.#stopping) this.#stopping.own = true;
-    else this.#stop(signal, true);
+    if (this.#stopping) this.#stopNow(signal);
+    else this.#stop(signal);
   }
 
   /** Has the server look at its folder again. */
@@ -197,9 +200,10 @@ export class Supervisor {
         return this.#onUnfit(child, message.function);
       case "changed":
         return this.#blame.forgive(message.function);
-      case "signal":
-        // Somebody signals the process itself, or a terminal the whole group: then the supervisor hears it as well.
-        if (!this.#stopping) this.#stop(message.signal, false);
+      case "pong":
+        return;
+      case "describing":
+        child.isDescribing = message.active;
         return;
       case "status":
         for (const resolve of this.#statusWaiters.splice(0)) resolve(message.status);
@@ -221,6 +225,7 @@ export class Supervisor {
       reusePort: this.#options.reusePort,
       first: !this.#hasServed,
       verdicts: this.#blame.verdicts(),
+      isCareful: this.#isCareful,
     });
   }
 
@@ -281,6 +286,15 @@ export class Supervisor {
     // What it printed says why; another one would fail in the same way.
     if (!this.#hasServed && exit.code !== null) return this.#finish(exit.code);
     clearTimeout(wasServing ? this.#stable : undefined);
+    if (child.isDescribing && !this.#isCareful) {
+      this.#isCareful = true;
+      this.#log.warn(
+        "It died while it imported functions' files: from now on each is imported in a process of its own",
+        {
+          pid: child.process.pid,
+        },
+      );
+    }
     const suspects = child.busy.filter((name) => name !== child.unfit);
     this.#blame.strike(suspects, child.fingerprints);
     const fields = { ...how, ...suspects.length > 0 && { suspects } };
@@ -296,11 +310,11 @@ export class Supervisor {
     }
   }
 
-  #stop(signal: StopSignal, own: boolean): void {
+  #stop(signal: StopSignal): void {
     const { graceMs } = this.#settings ?? DEFAULT_TIMES;
     this.#log.info(`${signal}: finishing the calls in progress; once more to stop now`);
     const deadline = setTimeout(() => this.#killAll(), graceMs + SHUTDOWN_EXTRA_MS);
-    this.#stopping = { deadline, own, code: 0 };
+    this.#stopping = { deadline, code: 0 };
     clearTimeout(this.#launching);
     clearTimeout(this.#stable);
     for (const child of this.#children()) {
@@ -315,7 +329,7 @@ export class Supervisor {
     if (this.#stopping!.code !== 0) return;
     clearTimeout(this.#stopping!.deadline);
     const deadline = setTimeout(() => this.#killAll(), NOW_MS);
-    this.#stopping = { deadline, own: true, code: SIGNALS[signal] };
+    this.#stopping = { deadline, code: SIGNALS[signal] };
     for (const child of this.#children()) child.process.send({ type: "shutdown", now: signal });
   }
 

@@ -97,11 +97,25 @@ class Rig implements Disposable {
 Deno.test("Supervisor starts the first process on the port that was asked for, the next on the one that it got", async () => {
   using rig = new Rig();
   rig.last.serves();
-  assertEquals(rig.last.start, { type: "start", port: 0, reusePort: true, first: true, verdicts: {} });
+  assertEquals(rig.last.start, {
+    type: "start",
+    port: 0,
+    reusePort: true,
+    first: true,
+    verdicts: {},
+    isCareful: false,
+  });
   rig.last.exits(CRASH);
   await rig.clock.advance(0);
   rig.last.serves();
-  assertEquals(rig.last.start, { type: "start", port: PORT, reusePort: true, first: false, verdicts: {} });
+  assertEquals(rig.last.start, {
+    type: "start",
+    port: PORT,
+    reusePort: true,
+    first: false,
+    verdicts: {},
+    isCareful: false,
+  });
   assertEquals(rig.records.map(({ level, fields }) => [level, fields.signal, fields.restartInMs]), [
     ["error", "SIGSEGV", 0],
   ]);
@@ -280,20 +294,19 @@ Deno.test("Supervisor stops at once at the second signal, with its status", asyn
   assertEquals(rig.code, 130);
 });
 
-Deno.test("Supervisor takes a signal to the whole group as one", async () => {
-  for (const childFirst of [true, false]) {
-    using rig = new Rig();
-    rig.last.serves();
-    const hear = [
-      () => rig.supervisor.stop("SIGINT"),
-      () => rig.last.says({ type: "signal", signal: "SIGINT" }),
-    ];
-    for (const one of childFirst ? hear.reverse() : hear) one();
-    assertEquals(rig.last.told, ["start", "shutdown"]);
-    rig.supervisor.stop("SIGINT");
-    assertEquals(rig.last.sent.at(-1), { type: "shutdown", now: "SIGINT" });
-  }
-  await settled();
+Deno.test("Supervisor has files imported with care once a process has died of them", async () => {
+  using rig = new Rig();
+  rig.last.serves();
+  rig.last.says({ type: "describing", active: true }, { type: "describing", active: false });
+  rig.last.exits({ code: null, signal: "SIGKILL" });
+  await rig.clock.advance(0);
+  rig.last.serves();
+  assertEquals(rig.last.start.isCareful, false);
+  rig.last.says({ type: "describing", active: true });
+  rig.last.exits({ code: null, signal: "SIGKILL" });
+  await rig.clock.advance(1000);
+  rig.last.serves();
+  assertEquals(rig.last.start.isCareful, true);
 });
 
 Deno.test("Supervisor kills what does not end in its grace time and ten seconds", async () => {

@@ -1,5 +1,5 @@
 // The supervisor as users have it: real processes, real signals.
-import { assertEquals, assertMatch, assertNotEquals, assertStringIncludes } from "tensorlet/assert";
+import { assertEquals, assertMatch, assertNotEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import type { FromChild, Settings, ToChild } from "../../runtime/host/control.ts";
 import { spawnServer } from "../../runtime/host/supervise.ts";
 import type { Exit } from "../../runtime/host/supervisor.ts";
@@ -21,6 +21,18 @@ async function affine(port: number): Promise<readonly number[]> {
     client.Predict({ model_id: "affine", input_tensor: [1, 2] }, done)
   );
   return output_tensor;
+}
+
+// A folder of functions: their definitions by name.
+async function functionFolder(
+  definitions: Readonly<Record<string, string>>,
+): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await Deno.makeTempDir();
+  for (const [name, definition] of Object.entries(definitions)) {
+    const source = `import { defineModel } from "tensorlet";\nexport default ${definition};\n`;
+    await Deno.writeTextFile(`${path}/${name}.ts`, source);
+  }
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
 }
 
 async function portOf(server: DenoProcess): Promise<number> {
@@ -132,10 +144,35 @@ Deno.test("supervisor: Ctrl-C, which the whole group gets, is one signal", async
   assertEquals(log.match(/ stopped/g)?.length, 1);
 });
 
-Deno.test("supervisor: whoever signals the process that listens means the server", async () => {
-  await using server = new DenoProcess(SERVE);
-  await portOf(server);
-  Deno.kill(server.children()[0]!, "SIGTERM");
+Deno.test("supervisor: a function that signals its process does not stop the server", async () => {
+  await using folder = await functionFolder({
+    killer: `defineModel({ params: { signal: { type: "string" } }, output: { dtype: "float32" }, predict(_, ctx) {
+      Deno.kill(Deno.pid, ctx.params.signal as Deno.Signal);
+      return Float32Array.of(1);
+    } })`,
+  });
+  await using server = new DenoProcess([...MAIN, folder.path, "--port", "0"]);
+  const port = await portOf(server);
+  using client = connect(port);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGTERM"]) {
+    await answer((done) => client.Predict({ model_id: "killer", params: { signal } }, done));
+  }
+  Deno.kill(server.pid, "SIGTERM");
+  assertEquals((await server.status).code, 0);
+});
+
+Deno.test("supervisor: a file that ends the process that imports it fails alone", async () => {
+  await using folder = await functionFolder({
+    good: `defineModel({ output: { dtype: "float32" }, predict: () => Float32Array.of(7) })`,
+    deadly: `(Deno.kill(Deno.pid, "SIGKILL"), defineModel({ predict: () => [] }))`,
+  });
+  await using server = new DenoProcess([...MAIN, folder.path, "--port", "0"]);
+  const [, port] = await server.stdout.find(/grpc:\/\/127\.0\.0\.1:(\d+)/);
+  using client = connect(Number(port));
+  const { output_tensor } = await answer<Prediction>((done) => client.Predict({ model_id: "good" }, done));
+  assertEquals(output_tensor, [7]);
+  await assertRejects(() => answer((done) => client.Predict({ model_id: "deadly" }, done)), Error, "cannot be loaded");
+  Deno.kill(server.pid, "SIGTERM");
   assertEquals((await server.status).code, 0);
 });
 
@@ -240,7 +277,7 @@ class Line {
   async start(settings: Partial<Settings> = {}): Promise<number> {
     const hello = await this.next("hello");
     const { port } = { ...hello.settings, ...settings };
-    this.send({ type: "start", port, reusePort: true, first: false, verdicts: {} });
+    this.send({ type: "start", port, reusePort: true, first: false, verdicts: {}, isCareful: false });
     return (await this.next("listening")).port;
   }
 }
@@ -255,7 +292,10 @@ Deno.test("supervised: says what the supervisor has to know, and obeys", async (
     reusePort: true,
     first: false,
     verdicts: { affine: { isolation: "process", why: "a test", fingerprint: "of older files" } },
+    isCareful: false,
   });
+  line.send({ type: "ping" });
+  await line.next("pong");
   assertEquals(await line.next("changed"), { type: "changed", function: "affine" });
   const { port } = await line.next("listening");
   await line.next("ready");
