@@ -9,8 +9,11 @@ export interface FunctionModule {
 
 /** Imports a function's file. */
 export function importFunctionFile(url: string): Promise<FunctionModule> {
-  // Deno gives everybody these, whatever the permissions: they are on the disk, and the same for all functions.
-  delete (Deno as Partial<typeof Deno>).openKv;
-  for (const name of ["caches", "localStorage", "sessionStorage"]) Reflect.deleteProperty(globalThis, name);
+  // Deno gives everybody these, whatever the permissions, and they are the same for all functions: what is on the disk,
+  // a way to talk to each other, and the mask of the files that the server's process makes.
+  for (const name of ["openKv", "umask"]) Reflect.deleteProperty(Deno, name);
+  for (const name of ["caches", "localStorage", "sessionStorage", "BroadcastChannel"]) {
+    Reflect.deleteProperty(globalThis, name);
+  }
   return import(url);
 }

@@ -51,9 +51,9 @@ Deno.test("a process sees neither the server's environment nor its files, nor th
 });
 
 for (const isolation of ["process", "worker"]) {
-  Deno.test(`a ${isolation} has no storage, which Deno gives without any permission`, async () => {
+  Deno.test(`a ${isolation} has nothing that Deno lets all functions share, whatever their permissions`, async () => {
     await using served = await serveProbe({ isolation });
-    for (const name of ["Deno.openKv", "caches", "localStorage", "sessionStorage"]) {
+    for (const name of ["Deno.openKv", "Deno.umask", "caches", "localStorage", "sessionStorage", "BroadcastChannel"]) {
       assertEquals(await probe(served, `typeof ${name}`), "undefined", name);
     }
   });

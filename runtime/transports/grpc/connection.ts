@@ -2,6 +2,7 @@
 import type { ConnectionInjector } from "@grpc/grpc-js";
 import type { ServerHttp2Session } from "node:http2";
 import net from "node:net";
+import { AcceptWatch } from "./accept_watch.ts";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
 import { WriteGatherer } from "./gather.ts";
@@ -38,12 +39,16 @@ export interface Listener {
   destroyConnections(): void;
 }
 
-/** Listens; rejects where the address cannot be had. */
-export function listen(address: Address, injector: ConnectionInjector): Promise<Listener> {
+/** Listens; rejects where the address cannot be had. `onDeaf` is told of a listener that had to be replaced. */
+export async function listen(
+  { hostname: host, port, reusePort = false }: Address,
+  injector: ConnectionInjector,
+  onDeaf: () => void,
+): Promise<Listener> {
   const connections = new Map<string, Connection>();
   const connectionOf = (peer: Peer) => connections.get(keyOf(peer));
   let isClosing = false;
-  const server = net.createServer({ noDelay: true }, (socket) => {
+  const serve = (socket: net.Socket) => {
     const key = keyOf(socket);
     const connection = new Connection(socket);
     connections.set(key, connection);
@@ -53,28 +58,45 @@ export function listen(address: Address, injector: ConnectionInjector): Promise<
     });
     injector.injectConnection(socket);
     if (isClosing) connection.meter.insert(SHUTDOWN_NOTICE); // accepted before, heard of after
+  };
+  const onConnection = (socket: net.Socket) => watch.taken(socket, () => serve(socket));
+  let server = await startListening({ host, port, reusePort }, onConnection);
+  const { address: hostname, port: taken } = server.address() as net.AddressInfo;
+  const relisten = async () => {
+    onDeaf();
+    server.close();
+    server = await startListening({ host, port: taken, reusePort }, onConnection);
+    if (isClosing) server.close();
+  };
+  const watch = new AcceptWatch({ hostname, port: taken }, () => {
+    relisten().catch(() => {}); // the watch asks again
   });
+  return {
+    address: { transport: "tcp", hostname, port: taken },
+    flowOf: (peer) => connectionOf(peer)?.meter,
+    keepAlive: (session, times) => connectionOf(session.socket)?.keepAlive(session, times),
+    close() {
+      if (isClosing) return;
+      isClosing = true;
+      watch.stop();
+      server.close();
+      for (const { meter } of connections.values()) meter.insert(SHUTDOWN_NOTICE);
+    },
+    async disconnected() {
+      while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
+    },
+    destroyConnections: () => connections.forEach(({ socket }) => socket.destroy()),
+  };
+}
+
+function startListening(options: net.ListenOptions, onConnection: (socket: net.Socket) => void): Promise<net.Server> {
+  const server = net.createServer({ noDelay: true }, onConnection);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host: address.hostname, port: address.port, reusePort: address.reusePort ?? false }, () => {
+    server.listen(options, () => {
       server.off("error", reject);
-      server.on("error", () => {}); // a failed accept (out of descriptors, say) is no reason to stop
-      const { address: hostname, port } = server.address() as net.AddressInfo;
-      resolve({
-        address: { transport: "tcp", hostname, port },
-        flowOf: (peer) => connectionOf(peer)?.meter,
-        keepAlive: (session, times) => connectionOf(session.socket)?.keepAlive(session, times),
-        close() {
-          if (isClosing) return;
-          isClosing = true;
-          server.close();
-          for (const { meter } of connections.values()) meter.insert(SHUTDOWN_NOTICE);
-        },
-        async disconnected() {
-          while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
-        },
-        destroyConnections: () => connections.forEach(({ socket }) => socket.destroy()),
-      });
+      server.on("error", () => {}); // a failed accept is no reason to stop
+      resolve(server);
     });
   });
 }

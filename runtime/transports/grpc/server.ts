@@ -65,7 +65,9 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     listener.keepAlive(session, options);
   });
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
-  const listener = await listen(options, injector);
+  const listener = await listen(options, injector, () => {
+    log.error("The listener took no connections any more, for want of descriptors perhaps: it is replaced");
+  });
   const abortCalls = () => environment.open.forEach((call) => call.abort(shuttingDown()));
   return {
     address: listener.address,
