@@ -107,11 +107,12 @@ for ((i = 0; i < 600; i++)); do
   if [ -n "\${SERVES:-}" ] && (: <>/dev/tcp/127.0.0.1/$README_PORT) 2>/dev/null; then ready=1; break; fi
   sleep 0.1
 done
-server=$pid
-# npx has the server as its grandchild, and a status of its own when both are told to end.
+# npx has the server (a supervisor and its child) as grandchildren, and a status of its own when it is told to end too.
+found=
 for stat in /proc/[0-9]*/stat; do
-  [[ $(cat $stat 2>/dev/null) =~ ^([0-9]+)\\ \\(deno\\)\\ .\\ [0-9]+\\ $pid\\  ]] && server=\${BASH_REMATCH[1]}
+  [[ $(cat $stat 2>/dev/null) =~ ^([0-9]+)\\ \\(deno\\)\\ .\\ [0-9]+\\ $pid\\  ]] && found+=" \${BASH_REMATCH[1]}"
 done
+server=\${found:-$pid}
 kill -TERM $server 2>/dev/null
 (sleep 30; kill -KILL $server) >/dev/null 2>&1 &
 watchdog=$!
