@@ -24,8 +24,11 @@ class Crowd:
         self.memory, self.sockets = server.collect()[0], self.count()
 
     def count(self):
-        """Sockets of the server."""
-        return len({name for name in map(link, os.scandir("/proc/%d/fd" % self.server.serving_pid())) if name.startswith("socket:")})
+        """Sockets of the server on its port: those to the processes of functions are no clients'."""
+        with open("/proc/net/tcp") as f:
+            rows = [row.split() for row in f.readlines()[1:]]
+        inodes = {"socket:[%s]" % cols[9] for cols in rows if int(cols[1].rsplit(":", 1)[1], 16) == self.server.port}
+        return len(inodes.intersection(map(link, os.scandir("/proc/%d/fd" % self.server.serving_pid()))))
 
     def connect(self, path, extra, window, count=CLIENTS):
         for _ in range(count):
