@@ -1,5 +1,5 @@
 // The store in Redis, against a real server. Run by test/e2e/sessions.sh, since it needs Debian's redis-server.
-import { assertEquals, assertRejects } from "tensorlet/assert";
+import { assertEquals, assertMatch, assertRejects } from "tensorlet/assert";
 import { RedisSessionStore } from "../../runtime/stores/redis.ts";
 import { NEVER } from "../harness/calls.ts";
 import { type RedisServer, startRedis } from "../harness/redis_server.ts";
@@ -38,8 +38,10 @@ Deno.test("RedisSessionStore fails at once while its server is away, says why, a
   await put(store, "a", recordOf(1));
   await scene.redis.kill();
   await until(async () => !await answers(store));
-  await assertRejects(() => store.load("a"), Error, "ECONN");
-  await assertRejects(() => store.lock("a", NEVER), Error, "ECONN");
+  // By what the connection has noticed of it so far.
+  for (const call of [() => store.load("a"), () => store.lock("a", NEVER)]) {
+    assertMatch((await assertRejects(call, Error)).message, /ECONNREFUSED|ECONNRESET|EPIPE/);
+  }
   await scene.redis.start();
   await until(() => answers(store));
   await put(store, "a", recordOf(2));
