@@ -36,6 +36,8 @@ export interface GrpcServer {
   abortCalls(): void;
 }
 
+/** What calls whose first frames have come get to begin: a ping may be answered before Deno and grpc-js have told of them. */
+const ARRIVED_MS = 100;
 /** What the last statuses and GOAWAY frames get to reach their peers. */
 const FLUSH_MS = 500;
 
@@ -75,7 +77,9 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     async announceShutdown(timeoutMs) {
       listener.close();
       const allKnow = [...sessions].map(roundTrip);
+      if (allKnow.length === 0) return;
       await within(timeoutMs, Promise.all(allKnow).then(() => {}));
+      await new Promise((resolve) => setTimeout(resolve, Math.min(timeoutMs, ARRIVED_MS)));
     },
     async shutdown(graceMs) {
       listener.close();
