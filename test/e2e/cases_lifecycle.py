@@ -137,12 +137,11 @@ def _(t):
         o.reset()
 
 
-@case("life.notice", "lifecycle", "shutdown")
-def _(t):
-    """GOAWAY comes twice: what a client sends before it has seen the first one is answered, and only then calls are refused."""
+def notice(t, at_once):
+    """Two calls around a shutdown's notice; the second one before the answer to its ping, or in one write with it."""
     with own() as server:
         c = H2(Own(t, server))
-        on, frames = c._on, []
+        on, tx, frames = c._on, c.tx, []
         def late(typ, fl, sid, p):
             if typ == 7:
                 frames.append(struct.unpack(">I", p[:4])[0])
@@ -150,23 +149,46 @@ def _(t):
                 frames.append(p)  # not answered yet
             else:
                 on(typ, fl, sid, p)
+        def ask(sid):
+            c.headers(sid, MOD + "Predict")
+            c.data(sid, frame(0, mp.PredictRequest(model_id="affine", input_tensor=[sid]).SerializeToString()), True)
         c._on = late
         try:
-            for sid in (1, 3):
-                c.headers(sid, MOD + "Predict")
-                c.data(sid, frame(0, mp.PredictRequest(model_id="affine", input_tensor=[sid]).SerializeToString()), True)
-                r = c.wait(sid)
-                check(r["status"] == 0, "call %d: %s" % (sid, r))
-                if sid == 1:
-                    server.signal()
-                    c.pump(5, lambda: len(frames) == 2)
-                    check(frames[:1] == [0x7fffffff] and len(frames) == 2, "a notice and a ping were wanted: %s" % frames)
-            c.f(6, 1, 0, frames[1])
+            ask(1)
+            check(c.wait(1)["status"] == 0, "the call before")
+            server.signal()
+            c.pump(5, lambda: len(frames) == 2)
+            check(frames[:1] == [0x7fffffff] and len(frames) == 2, "a notice and a ping were wanted: %s" % frames)
+            if at_once:
+                written = []
+                c.tx = written.append
+                ask(3)
+                c.f(6, 1, 0, frames[1])
+                tx(b"".join(written))
+                c.tx = tx
+            else:
+                ask(3)
+            r = c.wait(3)
+            check(r["status"] == 0, "the call on its way: %s" % r)
+            if not at_once:
+                c.f(6, 1, 0, frames[1])
             c.pump(5, lambda: len(frames) == 3)
             check(frames[2:] == [3], "the last GOAWAY names stream 3: %s" % frames)
         finally:
             c.close()
         gone(server, 3)
+
+
+@case("life.notice", "lifecycle", "shutdown")
+def _(t):
+    """GOAWAY comes twice: what a client sends before it has seen the first one is answered, and only then calls are refused."""
+    notice(t, at_once=False)
+
+
+@case("life.notice-at-once", "lifecycle", "shutdown")
+def _(t):
+    """A call is taken also where the answer to the ping comes in the same read, and is heard of earlier."""
+    notice(t, at_once=True)
 
 
 @case("life.grace", "lifecycle", "shutdown")

@@ -29,10 +29,12 @@ export interface Listener {
   readonly address: Deno.NetAddr;
   /** What has left on the connection of a peer. */
   flowOf(peer: Peer): FlowMeter | undefined;
-  /** Pings the peer of a session when it is silent; a connection whose peer is gone is reset. */
-  keepAlive(session: ServerHttp2Session, times: KeepaliveTimes): void;
+  /** The session on a connection. Its peer is pinged when it is silent; a connection whose peer is gone is reset. */
+  attach(session: ServerHttp2Session, times: KeepaliveTimes): void;
   /** Refuses new connections, and tells the peers of those there are to make their next calls elsewhere. */
   close(): void;
+  /** Resolves when the peers have read what was sent to them so far, or are gone; undefined where there is none. */
+  delivered(): Promise<void> | undefined;
   /** Resolves when no connection is left. */
   disconnected(): Promise<void>;
   /** Closes the connections that are left. */
@@ -74,13 +76,17 @@ export async function listen(
   return {
     address: { transport: "tcp", hostname, port: taken },
     flowOf: (peer) => connectionOf(peer)?.meter,
-    keepAlive: (session, times) => connectionOf(session.socket)?.keepAlive(session, times),
+    attach: (session, times) => connectionOf(session.socket)?.attach(session, times),
     close() {
       if (isClosing) return;
       isClosing = true;
       watch.stop();
       server.close();
       for (const { meter } of connections.values()) meter.insert(SHUTDOWN_NOTICE);
+    },
+    delivered() {
+      const live = [...connections.values()].filter(({ isLive }) => isLive);
+      return live.length > 0 ? Promise.all(live.map((peer) => peer.roundTrip())).then(() => {}) : undefined;
     },
     async disconnected() {
       while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
@@ -105,6 +111,7 @@ function startListening(options: net.ListenOptions, onConnection: (socket: net.S
 class Connection {
   readonly socket: net.Socket;
   readonly meter: FlowMeter;
+  #session: ServerHttp2Session | undefined;
   #keepalive: Keepalive | undefined;
 
   constructor(socket: net.Socket) {
@@ -119,11 +126,25 @@ class Connection {
     socket.on("error", () => {}); // a reset connection: its calls hear of it as a cancel
   }
 
-  keepAlive(session: ServerHttp2Session, times: KeepaliveTimes): void {
+  attach(session: ServerHttp2Session, times: KeepaliveTimes): void {
+    this.#session = session;
     this.#keepalive = new Keepalive({
       ...times,
       ping: () => session.destroyed || session.ping(() => {}),
       onDead: () => this.#reset(),
+    });
+  }
+
+  /** Whether it can be written to. */
+  get isLive(): boolean {
+    return this.#session !== undefined && !this.#session.destroyed && !this.#session.closed;
+  }
+
+  /** Resolves when the peer has read what was sent before, or is gone. */
+  roundTrip(): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.once("close", () => resolve());
+      if (!this.#session?.ping(() => resolve())) resolve();
     });
   }
 

@@ -36,8 +36,6 @@ export interface GrpcServer {
   abortCalls(): void;
 }
 
-/** What calls whose first frames have come get to begin: a ping may be answered before Deno and grpc-js have told of them. */
-const ARRIVED_MS = 100;
 /** What the last statuses and GOAWAY frames get to reach their peers. */
 const FLUSH_MS = 500;
 
@@ -60,12 +58,7 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     interceptors: [(definition, call) => takeOver(call, methods.get(definition.path)!, environment)],
   });
   for (const service of services) addService(server, service, methods);
-  const sessions = new Set<ServerHttp2Session>();
-  prepareHttp2(server, (session) => {
-    sessions.add(session);
-    session.on("close", () => sessions.delete(session));
-    listener.keepAlive(session, options);
-  });
+  prepareHttp2(server, (session) => listener.attach(session, options));
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const listener = await listen(options, injector, () => {
     log.error("The listener took no connections any more, for want of descriptors perhaps: it is replaced");
@@ -76,15 +69,16 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     abortCalls,
     async announceShutdown(timeoutMs) {
       listener.close();
-      const allKnow = [...sessions].map(roundTrip);
-      if (allKnow.length === 0) return;
-      await within(timeoutMs, Promise.all(allKnow).then(() => {}));
-      await new Promise((resolve) => setTimeout(resolve, Math.min(timeoutMs, ARRIVED_MS)));
+      const delivered = listener.delivered();
+      if (!delivered) return;
+      await within(timeoutMs, delivered);
+      // Of calls that came in one read with the answer to a ping Deno and grpc-js tell in this turn of the event loop.
+      await new Promise<void>((resolve) => setImmediate(resolve));
     },
     async shutdown(graceMs) {
       listener.close();
-      // Sends the last GOAWAY. Its callback says nothing here: Deno calls it with streams still open, and never where a client
-      // leaves a bare connection open.
+      // Sends the last GOAWAY. Its callback says nothing here: Deno calls it with streams still open, and never where a
+      // client leaves a bare connection open.
       server.tryShutdown(() => {});
       if (!await within(graceMs, untilEmpty(environment.open))) {
         abortCalls();
@@ -147,7 +141,8 @@ function nameLimit(status: PartialStatus, maxBytes: number): PartialStatus {
 const MAX_TIMEOUT_SECONDS = 2_147_483;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
 
-// Tells of the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the past.
+// Tells of the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the
+// past.
 function prepareHttp2(server: grpc.Server, onSession: (session: ServerHttp2Session) => void): void {
   const internals = server as unknown as { createHttp2Server(credentials: unknown): EventEmitter };
   const create = internals.createHttp2Server;
@@ -166,12 +161,4 @@ function prepareHttp2(server: grpc.Server, onSession: (session: ServerHttp2Sessi
 
 async function untilEmpty(open: ReadonlySet<GrpcCall>): Promise<void> {
   while (open.size > 0) await Promise.all([...open].map((call) => call.finished));
-}
-
-// Resolves when the peer has read what was sent before, or is gone.
-function roundTrip(session: ServerHttp2Session): Promise<void> {
-  return new Promise((resolve) => {
-    session.once("close", () => resolve());
-    if (session.destroyed || session.closed || !session.ping(() => resolve())) resolve();
-  });
 }
