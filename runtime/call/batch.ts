@@ -4,7 +4,7 @@ import { ConfigError } from "../host/error.ts";
 import { formatTensor } from "./format.ts";
 import { fileProblem } from "./inputs.ts";
 import { quoteJson } from "./json.ts";
-import { note } from "./output.ts";
+import { note, writeError } from "./output.ts";
 import { ProgressLine } from "./progress.ts";
 import { readRows } from "./rows.ts";
 import { callOptions, type Run, stdin } from "./run.ts";
@@ -17,7 +17,7 @@ export async function batch(run: Run): Promise<void> {
   const { client, config, output } = run;
   await using source = await openSource(run);
   const start = performance.now();
-  const progress = Deno.stderr.isTerminal() ? new ProgressLine(writeTerminal) : undefined;
+  const progress = Deno.stderr.isTerminal() ? new ProgressLine(writeError) : undefined;
   const options = {
     ...callOptions(run),
     ...progress && { onProgress: ({ sent }: { readonly sent: number }) => progress.update(sent, source.done()) },
@@ -86,8 +86,4 @@ async function openSource(run: Run): Promise<Source> {
     done: () => size > 0 ? read / size : undefined,
     [Symbol.asyncDispose]: () => chunks.cancel().catch(() => {}),
   };
-}
-
-function writeTerminal(text: string): void {
-  Deno.stderr.writeSync(new TextEncoder().encode(text));
 }

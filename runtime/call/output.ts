@@ -36,9 +36,14 @@ export function standardOutput(): Output {
 
 /** Writes a line for whoever sits at the terminal. */
 export function note(text: string): void {
-  const line = new TextEncoder().encode(`${visible(text)}\n`);
+  writeError(`${visible(text)}\n`);
+}
+
+/** Writes a text to stderr as it is. */
+export function writeError(text: string): void {
+  const bytes = new TextEncoder().encode(text);
   try {
-    for (let at = 0; at < line.length;) at += Deno.stderr.writeSync(line.subarray(at));
+    for (let at = 0; at < bytes.length;) at += Deno.stderr.writeSync(bytes.subarray(at));
   } catch {
     // stderr is closed: nobody is there to be told.
   }

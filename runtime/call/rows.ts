@@ -1,4 +1,5 @@
 // The rows of a batch: JSON lines, CSV, or a matrix of .npy, told apart by how they begin.
+import { concatBytes } from "../core/bytes.ts";
 import { ConfigError } from "../host/error.ts";
 import { castTensor, elementsOf, toTensor } from "./elements.ts";
 import { asUsage } from "./inputs.ts";
@@ -25,9 +26,9 @@ export async function* readRows(
   try {
     let head: Uint8Array = new Uint8Array(0);
     let next;
-    while (head.length < MAGIC_BYTES && !(next = await source.next()).done) head = concat([head, next.value]);
+    while (head.length < MAGIC_BYTES && !(next = await source.next()).done) head = concatBytes([head, next.value]);
     const all = prepend(head, source);
-    yield* isNpy(head) ? matrixRows(concat(await Array.fromAsync(all)), where) : textRows(all, where);
+    yield* isNpy(head) ? matrixRows(concatBytes(await Array.fromAsync(all)), where) : textRows(all, where);
   } finally {
     await source.return?.();
   }
@@ -36,16 +37,6 @@ export async function* readRows(
 async function* prepend(head: Uint8Array, source: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield head;
   for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
-}
-
-function concat(chunks: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 function* matrixRows(bytes: Uint8Array, where: string): Generator<Row, void, undefined> {

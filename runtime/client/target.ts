@@ -1,5 +1,6 @@
 // What all calls of a client share: where to, with which function, and what of their options becomes metadata.
 import type { AnyModel } from "../core/define.ts";
+import { isRequestId } from "../core/request_id.ts";
 import type { ParamValue } from "../core/spec.ts";
 import type { Bounds } from "./bounds.ts";
 import type { Connection, ConnectionOptions } from "./connection.ts";
@@ -27,8 +28,6 @@ export interface Options {
   readonly requestId?: string | undefined;
 }
 
-const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
-
 /** What bounds an operation; throws `RangeError` for options that cannot be meant. */
 export function boundsOf(
   { closing }: Target,
@@ -37,7 +36,7 @@ export function boundsOf(
   if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
     throw new RangeError(`Cannot call: timeoutMs is ${timeoutMs}, wanted a number from 0`);
   }
-  if (!REQUEST_ID.test(requestId)) {
+  if (!isRequestId(requestId)) {
     throw new RangeError(
       `Cannot call: requestId is ${JSON.stringify(requestId)}, wanted 1 to 128 printable ASCII characters`,
     );

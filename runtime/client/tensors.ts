@@ -1,5 +1,5 @@
 // What callers write as tensors, and back.
-import { fillShape } from "../core/check.ts";
+import { fillShape, tensorLabel } from "../core/check.ts";
 import type { AnyModel } from "../core/define.ts";
 import { ARRAY_TYPES, type DType, type FixedDType, isDataOf } from "../core/dtype.ts";
 import { ModelError, quote } from "../core/error.ts";
@@ -43,7 +43,7 @@ function byName(specs: readonly NamedSpec[], input: unknown): readonly AnyTensor
 
 // A whole tensor, or a bare array whose dtype and shape the declaration gives.
 function complete(value: unknown, spec: TensorSpec | undefined, name: string): AnyTensor {
-  const label = /^\d+$/.test(name) ? `input ${name}` : `input ${quote(name)}`;
+  const label = tensorLabel("input", name);
   if (isTensor(value)) {
     if (!isDataOf(value.dtype, value.data)) {
       throw invalid(`Cannot send ${label}: its data is not of dtype ${value.dtype}`);

@@ -2,6 +2,7 @@
 import type { BatchCall, BatchCallItem, Call, ChatCall, Invoke, PredictCall, Reply, StreamCall } from "./call.ts";
 import { unimplemented } from "./catalog.ts";
 import { completeOutput } from "./check.ts";
+import { mapConcurrently } from "./concurrent.ts";
 import { type BatchContext, type BatchItem, createContext, remainingMs, type Session } from "./context.ts";
 import type { ResolvedModel } from "./define.ts";
 import { ModelError, toModelError } from "./error.ts";
@@ -163,7 +164,7 @@ type Outcomes = readonly (NamedTensors | ModelError)[];
 
 async function outcomesOf(target: Tracked, call: BatchCall, items: readonly BatchCallItem[]): Promise<Outcomes> {
   const { handlers, batching } = target.model;
-  const alone = () => mapConcurrently(items, (item) => outcomeOf(target, call, item));
+  const alone = () => mapConcurrently(items, PREDICT_CONCURRENCY, (item) => outcomeOf(target, call, item));
   if (!handlers.batch && !(batching && items.length > 1)) return await alone();
   try {
     const outcomes = handlers.batch ? await runBatch(target, call, items) : await runStacked(target, call, items);
@@ -182,9 +183,8 @@ async function runStacked(
   items: readonly BatchCallItem[],
 ): Promise<Outcomes | undefined> {
   const [first, ...others] = items as readonly [BatchCallItem, ...BatchCallItem[]];
-  const keyOf = ({ input, params }: BatchCallItem) => `${stackKey(input)} ${JSON.stringify(params)}`;
-  const key = keyOf(first);
-  if (others.some((item) => keyOf(item) !== key)) return undefined;
+  const key = stackKey(first);
+  if (others.some((item) => stackKey(item) !== key)) return undefined;
   const rows: number[] = [];
   for (const { input } of items) {
     const count = rowsOf(input);
@@ -323,17 +323,4 @@ function complete(model: ResolvedModel, returned: unknown): NamedTensors {
 
 function logOf(target: LoadedModel, requestId: string): Logger {
   return withFields(target.log, { requestId });
-}
-
-async function mapConcurrently<T, R>(items: readonly T[], action: (item: T) => Promise<R>): Promise<R[]> {
-  const results = new Array<R>(items.length);
-  let taken = 0;
-  const worker = async () => {
-    while (taken < items.length) {
-      const index = taken++;
-      results[index] = await action(items[index]!);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(PREDICT_CONCURRENCY, items.length) }, worker));
-  return results;
 }

@@ -1,4 +1,5 @@
 // Requests joined along their first dim, and answers cut apart along it.
+import type { PredictCall } from "./call.ts";
 import { ARRAY_TYPES, isFixed } from "./dtype.ts";
 import type { NamedSpec } from "./spec.ts";
 import type { AnyTensor, NamedTensors, Shape } from "./tensor.ts";
@@ -9,9 +10,10 @@ export function hasBatchDim(specs: readonly NamedSpec[] | undefined): boolean {
     specs.every(({ shape, optional }) => shape?.[0] === -1 && !optional);
 }
 
-/** What requests must have in common to be stacked: names, dtypes, and all dims but the first. */
-export function stackKey(input: NamedTensors): string {
-  return JSON.stringify(Object.entries(input).map(([name, { dtype, shape }]) => [name, dtype, shape.slice(1)]));
+/** What requests must have in common to be stacked: names, dtypes, all dims but the first, and params. */
+export function stackKey({ input, params }: Pick<PredictCall, "input" | "params">): string {
+  const tensors = Object.entries(input).map(([name, { dtype, shape }]) => [name, dtype, shape.slice(1)]);
+  return JSON.stringify([tensors, params]);
 }
 
 /** The rows of a request: the first dim of its tensors, where all have the same. */

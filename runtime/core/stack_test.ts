@@ -33,9 +33,11 @@ Deno.test("split() gives nothing where the rows are not those of the requests", 
 });
 
 Deno.test("stackKey() and rowsOf() look at all dims but the first, and at the first", () => {
-  assertEquals(stackKey({ x: grid(1, 1, 2) }), stackKey({ x: grid(0) }));
-  assertEquals(stackKey({ x: grid(1, 1, 2) }) === stackKey({ x: int64(1, 1n) }), false);
-  assertEquals(stackKey({ x: grid(1, 1, 2) }) === stackKey({ y: grid(1, 1, 2) }), false);
+  const keyOf = (input: NamedTensors, params = {}) => stackKey({ input, params });
+  assertEquals(keyOf({ x: grid(1, 1, 2) }), keyOf({ x: grid(0) }));
+  assertEquals(keyOf({ x: grid(1, 1, 2) }) === keyOf({ x: int64(1, 1n) }), false);
+  assertEquals(keyOf({ x: grid(1, 1, 2) }) === keyOf({ y: grid(1, 1, 2) }), false);
+  assertEquals(keyOf({ x: grid(0) }, { top: 1 }) === keyOf({ x: grid(0) }, { top: 2 }), false);
   assertEquals([rowsOf(named(grid(1, 1, 2), int64(1, 1n))), rowsOf(named(grid(1, 1, 2), int64(0)))], [1, undefined]);
   assertEquals([rowsOf({}), rowsOf({ x: tensor("float32", [1], []) as AnyTensor })], [undefined, undefined]);
 });

@@ -1,4 +1,5 @@
 // How a function of a folder is described and started, at the level that the host chose for it.
+import { mapConcurrently } from "../core/concurrent.ts";
 import type { ModelDescription, ResolvedModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
@@ -24,6 +25,9 @@ export interface LaunchEvents {
 
 /** What the import of one file may take; the server starts to listen after it. */
 const DESCRIBE_TIMEOUT_MS = 10_000;
+
+/** Processes that describe at the same time: all at once they would take each other's time to start. */
+const MAX_PROCESSES = 2 * navigator.hardwareConcurrency;
 
 /** What a function is (an inline one is imported), or why that cannot be told. */
 export type Described = PromiseSettledResult<ModelDescription | ResolvedModel>;
@@ -60,13 +64,11 @@ export async function describeFunctions(
       const [result] = await Promise.allSettled([importFunction(found, options.reloads)]);
       described.set(found, result!);
     }),
-    ...lines(at("process"), MAX_PROCESSES).map(async (line) => {
-      for (const found of line) {
-        const [result] = await Promise.allSettled([
-          describeInProcess(processOptions(found, options.log), DESCRIBE_TIMEOUT_MS),
-        ]);
-        described.set(found, result!);
-      }
+    mapConcurrently(at("process"), MAX_PROCESSES, async (found) => {
+      const [result] = await Promise.allSettled([
+        describeInProcess(processOptions(found, options.log), DESCRIBE_TIMEOUT_MS),
+      ]);
+      described.set(found, result!);
     }),
     ...shares.map(async (part) => {
       const results = await describeInWorker(part.map(sourceOf), {
@@ -78,13 +80,6 @@ export async function describeFunctions(
     }),
   ]);
   return described;
-}
-
-/** Processes that describe at the same time: all at once they would take each other's time to start. */
-const MAX_PROCESSES = 2 * navigator.hardwareConcurrency;
-
-function lines<T>(items: readonly T[], count: number): readonly (readonly T[])[] {
-  return Array.from({ length: count }, (_, line) => items.filter((_, i) => i % count === line));
 }
 
 // One that needs a permission to be imported is imported with those that it is granted.

@@ -61,7 +61,8 @@ async function listen(
   log: Logger,
 ): Promise<ProcessServer> {
   const { hostname, graceMs, isolation, watch } = config;
-  const { port, reusePort, ...rest } = start ?? { port: config.port, reusePort: false, verdicts: {}, isCareful: false };
+  const { port, reusePort, verdicts, isCareful } = start ??
+    { port: config.port, reusePort: false, verdicts: {}, isCareful: false };
   try {
     return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },
@@ -70,8 +71,8 @@ async function listen(
       log,
       isolation,
       watch,
-      verdicts: rest.verdicts,
-      isCareful: rest.isCareful,
+      verdicts,
+      isCareful,
       ...sessions && { sessions },
       ...link && {
         onChanged: (name) => link.changed(name),

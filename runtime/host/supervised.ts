@@ -50,9 +50,8 @@ class Link implements SupervisorLink {
       if (this.#server) this.#reportBusy(this.#server);
     }, TICK_MS);
     // The supervisor decides: a terminal signals it too, and a function can send them to its own process.
-    for (const signal of [...Object.keys(SIGNALS) as StopSignal[], ...Deno.build.os === "windows" ? [] : ["SIGHUP"]]) {
-      Deno.addSignalListener(signal as Deno.Signal, () => {});
-    }
+    for (const signal of Object.keys(SIGNALS) as StopSignal[]) Deno.addSignalListener(signal, () => {});
+    if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => {});
   }
 
   async start(settings: Settings): Promise<Start> {

@@ -288,12 +288,9 @@ export class Supervisor {
     clearTimeout(wasServing ? this.#stable : undefined);
     if (child.isDescribing && !this.#isCareful) {
       this.#isCareful = true;
-      this.#log.warn(
-        "It died while it imported functions' files: from now on each is imported in a process of its own",
-        {
-          pid: child.process.pid,
-        },
-      );
+      this.#log.warn("It died while it imported functions: each is imported in a process of its own from now on", {
+        pid: child.process.pid,
+      });
     }
     const suspects = child.busy.filter((name) => name !== child.unfit);
     this.#blame.strike(suspects, child.fingerprints);

@@ -21,8 +21,9 @@ export function batching(environment: BatchingEnvironment): Interceptor {
   return (next) => {
     const lanes = new WeakMap<CatalogEntry, Lane>(); // an entry is of one load of a function
     return (call) => {
+      if (call.kind !== "predict") return next(call);
       const entry = environment.find(call);
-      if (call.kind !== "predict" || !entry.batching) return next(call);
+      if (!entry.batching) return next(call);
       let lane = lanes.get(entry);
       if (!lane) lanes.set(entry, lane = new Lane({ next, batching: entry.batching, roomOf: environment.roomOf }));
       return lane.run(call);
@@ -86,7 +87,7 @@ class Lane {
   }
 
   #enter(member: Member): Group {
-    const key = `${stackKey(member.call.input)} ${JSON.stringify(member.call.params)}`;
+    const key = stackKey(member.call);
     let group = this.#groups.get(key);
     if (!group) this.#groups.set(key, group = { key, members: [], timer: undefined, isDue: false });
     group.members.push(member);

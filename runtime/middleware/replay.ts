@@ -199,7 +199,7 @@ class KeptRun {
     return this.#change.promise;
   }
 
-  /** Whether the call has ended well. */
+  /** Whether the call has ended, well or not. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }

@@ -1,6 +1,6 @@
 // Stamps latency_ms into an answer after it is encoded, so that the encoding is counted too.
+import { concatBytes, lengthOf } from "../core/bytes.ts";
 import type { MethodHandler } from "./codec.ts";
-import { join, lengthOf } from "./parts.ts";
 
 /** A message whose `latency_ms` is not filled in yet. */
 export interface TimedMessage<T = object> {
@@ -23,7 +23,7 @@ export function encodeWithLatency<T>(
   return (timed, encode) => {
     const { since, message } = timed as TimedMessage<T>;
     const parts = encodeParts(message, encode);
-    const bytes = join(parts, STAMP_BYTES);
+    const bytes = concatBytes(parts, STAMP_BYTES);
     const stamp = encode({ latency_ms: round(performance.now() - since) });
     const end = lengthOf(parts);
     bytes.set(stamp, end);

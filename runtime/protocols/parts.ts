@@ -1,5 +1,6 @@
 // Messages with one large field: its bytes are viewed in place and written once, while protobufjs copies bytes and makes
 // a number object of every packed float. Below a size protobufjs is the faster one.
+import { concatBytes, lengthOf } from "../core/bytes.ts";
 import { viewBytes } from "../core/tensor.ts";
 
 /** Messages with a field from this size on are worth it, in bytes. */
@@ -42,19 +43,7 @@ function fieldHeader(number: number, length: number): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The length of parts together, in bytes. */
-export function lengthOf(parts: readonly Uint8Array[]): number {
-  return parts.reduce((sum, part) => sum + part.length, 0);
-}
-
-/** Parts end to end: encoded messages so joined are one message, by protobuf's merge rule. Leaves `room` behind them. */
-export function join(parts: readonly Uint8Array[], room = 0): Uint8Array {
-  if (parts.length === 1 && room === 0) return parts[0]!;
-  const bytes = new Uint8Array(lengthOf(parts) + room);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
+/** Encoded parts as one message, by protobuf's merge rule; a single one as it is. */
+export function join(parts: readonly Uint8Array[]): Uint8Array {
+  return parts.length === 1 ? parts[0]! : concatBytes(parts);
 }

@@ -1,4 +1,5 @@
 // Sessions in a file: Deno KV. Several processes of one machine may have the file open.
+import { concatBytes } from "../core/bytes.ts";
 import { ModelError } from "../core/error.ts";
 import { NEVER, pause } from "../core/signal.ts";
 import type { Lease, SessionRecord, SessionStore } from "../middleware/session_store.ts";
@@ -62,7 +63,7 @@ export class KvSessionStore implements SessionStore {
     return this.#use(async (kv) => {
       const [head, pieces] = await readSession(kv, key);
       if (!head.value || head.value.expiresAt <= Date.now()) return undefined;
-      return { ...decodeSession(join(pieces.map(({ value }) => value))), servedBy: head.value.servedBy };
+      return { ...decodeSession(concatBytes(pieces.map(({ value }) => value))), servedBy: head.value.servedBy };
     });
   }
 
@@ -226,14 +227,4 @@ function cut(bytes: Uint8Array): Uint8Array[] {
   const pieces: Uint8Array[] = [];
   for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) pieces.push(bytes.subarray(at, at + PIECE_BYTES));
   return pieces;
-}
-
-function join(pieces: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.byteLength;
-  }
-  return bytes;
 }

@@ -1,6 +1,7 @@
 // One RPC from request bytes to response bytes, whatever moves them: decoding, encoding, the size limit, errors.
 import { ModelError, toModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
+import { isRequestId } from "../core/request_id.ts";
 import type { RpcContext, RpcMethod } from "../protocols/adapter.ts";
 
 /** What a transport knows of an RPC. */
@@ -57,5 +58,5 @@ function tooLarge(bytes: number, maxBytes: number): ModelError {
 /** The caller's request id where it can be one, else a new one. */
 export function requestIdOf(metadata: Headers): string {
   const sent = metadata.get("request-id");
-  return sent !== null && /^[\x21-\x7e]{1,128}$/.test(sent) ? sent : crypto.randomUUID();
+  return sent !== null && isRequestId(sent) ? sent : crypto.randomUUID();
 }

@@ -71,7 +71,7 @@ function createMessage(seed: number): { readonly bytes: Uint8Array; readonly flo
   ];
   for (let i = 3 + random(12); i > 0; i--) fields.push(kinds[random(kinds.length)]!());
   if (random(4) > 0) fields.push(kinds[0]!(), delimited(12, new Uint8Array(1000)));
-  return { bytes: join(fields, 0), floats };
+  return { bytes: join(fields), floats };
 }
 
 const plain = (message: Message) => ({ ...message, input_tensor: Array.from(message.input_tensor) });
