@@ -19,6 +19,8 @@ import threading
 import time
 from types import SimpleNamespace
 
+from checks import Test, first_line
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROMISE = 60  # seconds from the cut on
 RESUME_WINDOW = 10  # what a stream with a request-id gets besides: its reader may come back
@@ -234,15 +236,6 @@ class Survivors:
 
 
 # ---------------------------------------------------------------- the test
-class Test:
-    passed = failed = 0
-
-    def check(self, ok, text):
-        print("%s %s" % ("PASS" if ok else "FAIL", text), flush=True)
-        self.passed += bool(ok)
-        self.failed += not ok
-
-
 def sockets_of(port):
     """Connections of the server in the kernel, by state; those that have ended on both sides left out."""
     states = {}
@@ -298,7 +291,7 @@ def main(args):
 
         def connect(suffix):
             child = network.start_clients([sys.executable, os.path.abspath(__file__), "clients", suffix], server.port)
-            said = first_line(child)
+            said = first_line(child, 120)
             if said != "connected":
                 raise RuntimeError("the clients did not connect:\n" + server.log())
             return child
@@ -353,15 +346,6 @@ def main(args):
             t.reset()
     print("%d passed, %d failed" % (test.passed, test.failed))
     return 1 if test.failed else 0
-
-
-def first_line(proc, secs=120):
-    timer = threading.Timer(secs, proc.kill)
-    timer.start()
-    try:
-        return proc.stdout.readline().strip()
-    finally:
-        timer.cancel()
 
 
 if __name__ == "__main__":

@@ -5,9 +5,4 @@
 #   test/e2e/cut_test.sh [DENO COMMAND] [cut_test.py's options]
 . "$(dirname "$0")/setup.sh"
 
-deno=deno
-if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
-  deno=$1
-  shift
-fi
-run_suite cut_test.py "$deno" "$@"
+run_suite cut_test.py "$@"

@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 
+from checks import Test, first_line
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARM_UP = 10  # rounds before memory counts: the heap, the code and the buffers find their size
 
@@ -113,26 +115,7 @@ def start(*args):
                             stderr=subprocess.DEVNULL, text=True)
 
 
-def first_line(proc, secs=30):
-    """Waits for a client's line; a client that says nothing in time is killed, which ends the wait."""
-    timer = threading.Timer(secs, proc.kill)
-    timer.start()
-    try:
-        return proc.stdout.readline().strip()
-    finally:
-        timer.cancel()
-
-
 # ---------------------------------------------------------------- the test
-class Test:
-    passed = failed = 0
-
-    def check(self, ok, text):
-        print("%s %s" % ("PASS" if ok else "FAIL", text), flush=True)
-        self.passed += bool(ok)
-        self.failed += not ok
-
-
 def h2load(address, path, body, requests, on_half):
     """Runs h2load; calls on_half when half of its requests are done. Returns how many were answered with HTTP 200."""
     proc = subprocess.Popen(["stdbuf", "-oL", "h2load", "-n", str(requests), "-c", "4", "-m", "16", "-d", body, "-H", "content-type: application/grpc",
@@ -182,11 +165,11 @@ def main(args):
         victims = []
         try:
             for s in survivors:
-                if first_line(s) != "at work":
+                if first_line(s, 30) != "at work":
                     raise RuntimeError("a survivor did not start")
             for i in range(args.rounds):
                 victims = [start("victim", server.address, ("stream", "chat", "batch")[(i + k) % 3]) for k in range(2)]
-                said = [first_line(v) for v in victims]
+                said = [first_line(v, 30) for v in victims]
 
                 def kill():
                     for v in victims:

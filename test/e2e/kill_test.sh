@@ -6,10 +6,5 @@
 # Besides what setup.sh names it needs h2load: apt-get install -y nghttp2-client
 . "$(dirname "$0")/setup.sh"
 
-deno=deno
-if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
-  deno=$1
-  shift
-fi
 command -v h2load >/dev/null || fail "h2load is not installed (nghttp2-client)"
-run_suite kill_test.py "$deno" "$@"
+run_suite kill_test.py "$@"

@@ -6,9 +6,4 @@
 # DENO COMMAND is one word as the shell sees it, "deno" by default; "npx -y deno@2.9.6" works too.
 . "$(dirname "$0")/setup.sh"
 
-deno=deno
-if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
-  deno=$1
-  shift
-fi
-run_suite run.py "$deno" "$@"
+run_suite run.py "$@"

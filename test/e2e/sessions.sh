@@ -10,4 +10,4 @@ PATH=$PATH:/usr/sbin # where Debian has nginx, and not everybody looks
 for program in redis-server nginx; do
   command -v $program >/dev/null || fail "$program is not installed"
 done
-run_suite sessions_test.py "${1:-deno}"
+run_suite sessions_test.py "$@"

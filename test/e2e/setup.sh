@@ -1,4 +1,4 @@
-# Sourced by run.sh and kill_test.sh: finds a Python, generates the stubs, runs a program of this folder, cleans up.
+# Sourced by the scripts of this folder: finds a Python, generates the stubs, runs a program of this folder, cleans up.
 #
 # Python is $PYTHON, else the first of python3 and /usr/bin/python3 that has grpcio, protobuf and NumPy, from Debian with
 #   apt-get install -y python3-grpcio python3-numpy python3-protobuf protobuf-compiler protobuf-compiler-grpc
@@ -13,10 +13,14 @@ fail() {
   exit 1
 }
 
-# run_suite PROGRAM DENO [ARGUMENT ...]
+# run_suite PROGRAM [DENO COMMAND] [OPTION ...]: DENO COMMAND is one word as the shell sees it, "deno" by default.
 run_suite() {
-  local program=$1 deno=$2 candidate python=
-  shift 2
+  local program=$1 deno=deno candidate python=
+  shift
+  if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
+    deno=$1
+    shift
+  fi
   for candidate in "${PYTHON:-python3}" /usr/bin/python3; do
     if "$candidate" -c "import grpc, numpy, google.protobuf" 2>/dev/null; then
       python=$candidate

@@ -5,6 +5,10 @@ import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
 
 /** The project's folder. */
 export const ROOT = new URL("../../", import.meta.url).pathname;
+/** The command line of `deno` without the command's own arguments. */
+export const MAIN: readonly string[] = ["run", "-A", `${ROOT}mod.ts`];
+/** The fixtures. */
+export const FUNCTIONS: string = `${ROOT}test/testdata/functions`;
 const LIMIT_MS = 60_000;
 
 /** What a process prints, line by line. */
@@ -41,6 +45,13 @@ export class Output {
   }
 }
 
+/** What a program has left. */
+export interface Result {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** A Deno program that is killed after a minute, and when it is disposed. */
 export class DenoProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
@@ -69,6 +80,12 @@ export class DenoProcess implements AsyncDisposable {
 
   get status(): Promise<Deno.CommandStatus> {
     return this.#child.status;
+  }
+
+  /** What is left of it when it has ended. */
+  async result(): Promise<Result> {
+    const [{ code }, stdout, stderr] = await Promise.all([this.status, this.stdout.rest(), this.stderr.rest()]);
+    return { code, stdout, stderr };
   }
 
   /** Where its stdin is piped. */

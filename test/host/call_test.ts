@@ -2,16 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
 import { writeNpy } from "../../runtime/call/npy.ts";
 import { tensor } from "../../runtime/core/tensor.ts";
-import { DenoProcess, ROOT } from "../harness/server_process.ts";
-
-const MAIN = ["run", "-A", `${ROOT}mod.ts`];
-const FUNCTIONS = `${ROOT}test/testdata/functions`;
-
-interface Result {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { DenoProcess, FUNCTIONS, MAIN, type Result, ROOT } from "../harness/server_process.ts";
 
 /** A server, and the command that calls it. */
 class Served implements AsyncDisposable {
@@ -40,13 +31,11 @@ class Served implements AsyncDisposable {
     await using process = this.start(...args);
     const bytes = typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin;
     const written = new Blob([bytes]).stream().pipeTo(process.stdin);
-    const [{ code }, stdout, stderr] = await Promise.all([
-      process.status,
-      process.stdout.rest(),
-      process.stderr.rest(),
+    const [result] = await Promise.all([
+      process.result(),
       written.catch(() => {}), // it need not read what it is given
     ]);
-    return { code, stdout, stderr };
+    return result;
   }
 
   async run(...args: readonly string[]): Promise<Result> {

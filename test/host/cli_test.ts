@@ -4,13 +4,11 @@ import http2 from "node:http2";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
 import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
 import { encodeRequest } from "../harness/http2_client.ts";
-
-const ROOT = new URL("../../", import.meta.url).pathname;
-const FUNCTIONS = `${ROOT}test/testdata/functions`;
+import { FUNCTIONS, MAIN, type Result, ROOT } from "../harness/server_process.ts";
 
 function command(args: readonly string[], env: Readonly<Record<string, string>> = {}): Deno.Command {
   return new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", `${ROOT}mod.ts`, ...args],
+    args: [...MAIN, ...args],
     cwd: ROOT,
     env: { ...env, NO_COLOR: "1" },
     stdin: "null",
@@ -19,9 +17,7 @@ function command(args: readonly string[], env: Readonly<Record<string, string>> 
   });
 }
 
-async function run(
-  ...args: string[]
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+async function run(...args: string[]): Promise<Result> {
   const { code, stdout, stderr } = await command(args).output();
   const decoder = new TextDecoder();
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };

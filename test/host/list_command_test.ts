@@ -2,21 +2,11 @@
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import { askServer, openControlSocket } from "../../runtime/host/control_socket.ts";
 import type { ServerStatus } from "../../runtime/host/control.ts";
-import { DenoProcess, ROOT } from "../harness/server_process.ts";
-
-const MAIN = ["run", "-A", `${ROOT}mod.ts`];
-const FUNCTIONS = `${ROOT}test/testdata/functions`;
-
-interface Result {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { DenoProcess, FUNCTIONS, MAIN, type Result } from "../harness/server_process.ts";
 
 async function run(...args: readonly string[]): Promise<Result> {
   await using process = new DenoProcess([...MAIN, ...args]);
-  const [{ code }, stdout, stderr] = await Promise.all([process.status, process.stdout.rest(), process.stderr.rest()]);
-  return { code, stdout, stderr };
+  return await process.result();
 }
 
 /** A port on which nobody listens. */

@@ -4,10 +4,8 @@ import type { FromChild, Settings, ToChild } from "../../runtime/host/control.ts
 import { spawnServer } from "../../runtime/host/supervise.ts";
 import type { Exit } from "../../runtime/host/supervisor.ts";
 import { answer, collect } from "../harness/grpc_client.ts";
-import { connect, DenoProcess, ROOT } from "../harness/server_process.ts";
+import { connect, DenoProcess, FUNCTIONS, MAIN, ROOT } from "../harness/server_process.ts";
 
-const MAIN = ["run", "-A", `${ROOT}mod.ts`];
-const FUNCTIONS = `${ROOT}test/testdata/functions`;
 const SERVE = [...MAIN, FUNCTIONS, "--port", "0"];
 const UNFIT_SERVER = ["run", "-A", `${ROOT}test/testdata/unfit_server.ts`, FUNCTIONS];
 
