@@ -38,6 +38,7 @@ const SUPERVISOR = [
   "runtime/host/log_format.ts",
   "runtime/host/supervise.ts",
   "runtime/host/supervisor.ts",
+  "runtime/workers/wrapper.ts",
 ];
 const ANYTHING = ["**", "npm:**", "jsr:**", "node:**"];
 

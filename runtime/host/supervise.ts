@@ -13,6 +13,7 @@ import { openControlSocket } from "./control_socket.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
+import { wrapper } from "../workers/wrapper.ts";
 import { type ProcessEvents, type ServerProcess, Supervisor } from "./supervisor.ts";
 
 /** Runs a server by `command`, the arguments of this Deno, again and again; resolves to the exit status. */
@@ -63,8 +64,10 @@ function refusesPort({ hostname, port }: Settings): boolean {
 /** Starts a server's process. */
 export function spawnServer(command: readonly string[], events: ProcessEvents): ServerProcess {
   let child: ChildProcess;
+  // Deno opens its debugger to every local user on SIGUSR1, which a function may send to its own process.
+  const [program, ...before] = [...wrapper("env", "--block-signal=USR1"), Deno.execPath()];
   try {
-    child = spawn(Deno.execPath(), [...command], {
+    child = spawn(program!, [...before, ...command], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
       // On a terminal Deno would ask whether a function may do what it was not granted.
       env: { ...Deno.env.toObject(), [SUPERVISED]: "1", DENO_NO_PROMPT: "1" },

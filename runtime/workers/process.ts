@@ -10,6 +10,7 @@ import { type Launch, lostInstance } from "./instance.ts";
 import type { FromInstance, ToInstance } from "./messages.ts";
 import { describeRemote, type RemoteOptions, type RemotePort, startRemote } from "./remote.ts";
 import type { FunctionSource } from "./runner.ts";
+import { wrapper } from "./wrapper.ts";
 
 /** The options of {@linkcode processLauncher}. */
 export interface ProcessOptions extends RemoteOptions {
@@ -352,22 +353,8 @@ function environment(flags: readonly string[]): Record<string, string> {
   );
 }
 
-let tied: readonly string[] | undefined;
-
 // The end of this process ends the child too, were it in an endless loop that cannot see its connection close. Linux
 // watches the thread that starts it: that has to be the main one.
 function tie(): readonly string[] {
-  return tied ??= canTie() ? TIE : [];
-}
-
-const TIE = ["setpriv", "--pdeathsig", "KILL", "--"];
-
-function canTie(): boolean {
-  if (Deno.build.os !== "linux") return false;
-  const [command, ...args] = [...TIE, "true"];
-  try {
-    return new Deno.Command(command!, { args, stdin: "null", stdout: "null", stderr: "null" }).outputSync().success;
-  } catch {
-    return false;
-  }
+  return wrapper("setpriv", "--pdeathsig", "KILL", "--");
 }

@@ -142,7 +142,7 @@ Deno.test("supervisor: Ctrl-C, which the whole group gets, is one signal", async
   assertEquals(log.match(/ stopped/g)?.length, 1);
 });
 
-Deno.test("supervisor: a function that signals its process does not stop the server", async () => {
+Deno.test("supervisor: a function that signals its process neither stops the server nor opens its debugger", async () => {
   await using folder = await functionFolder({
     killer: `defineModel({ params: { signal: { type: "string" } }, output: { dtype: "float32" }, predict(_, ctx) {
       Deno.kill(Deno.pid, ctx.params.signal as Deno.Signal);
@@ -152,9 +152,10 @@ Deno.test("supervisor: a function that signals its process does not stop the ser
   await using server = new DenoProcess([...MAIN, folder.path, "--port", "0"]);
   const port = await portOf(server);
   using client = connect(port);
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGTERM"]) {
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGTERM", "SIGUSR1", "SIGTERM"]) {
     await answer((done) => client.Predict({ model_id: "killer", params: { signal } }, done));
   }
+  await assertRejects(() => Deno.connect({ hostname: "127.0.0.1", port: 9229 }), Deno.errors.ConnectionRefused);
   Deno.kill(server.pid, "SIGTERM");
   assertEquals((await server.status).code, 0);
 });
