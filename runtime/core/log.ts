@@ -32,14 +32,27 @@ export interface Logger {
 /** The log levels, least urgent first. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-/** A logger that hands every record to `write`; `fields` are added to each. */
-export function createLogger(write: (record: LogRecord) => void, fields: LogFields = {}): Logger {
-  const at = (level: LogLevel) => (message: string, more: LogFields = {}) =>
-    write({ level, message, fields: { ...fields, ...more } });
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+/** A logger that hands records of at least `minimum` to `write`. */
+export function createLogger(write: (record: LogRecord) => void, minimum: LogLevel = "debug"): Logger {
+  const first = LOG_LEVELS.indexOf(minimum);
+  return loggerOf((level) =>
+    LOG_LEVELS.indexOf(level) < first ? nothing : (message, fields = {}) => write({ level, message, fields })
+  );
 }
 
 /** `log` with `fields` added to each record. */
 export function withFields(log: Logger, fields: LogFields): Logger {
-  return createLogger((record) => log[record.level](record.message, record.fields), fields);
+  return loggerOf((level) => {
+    const write = log[level];
+    return write === nothing ? nothing : (message, more) => write(message, { ...fields, ...more });
+  });
+}
+
+type Write = Logger[LogLevel];
+
+// One for all that is not logged, so that what derives from it need not make a record to find that out.
+const nothing: Write = () => {};
+
+function loggerOf(at: (level: LogLevel) => Write): Logger {
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }

@@ -8,9 +8,9 @@ Deno.test("createLogger() writes every level with its fields", () => {
   assertEquals(records, LOG_LEVELS.map((level) => ({ level, message: "said", fields: { level } })));
 });
 
-Deno.test("createLogger() adds its own fields, which a record's override", () => {
+Deno.test("withFields() adds fields, which a record's override", () => {
   const records: LogRecord[] = [];
-  const log = createLogger((record) => records.push(record), { a: 1, b: 1 });
+  const log = withFields(createLogger((record) => records.push(record)), { a: 1, b: 1 });
   log.info("x", { b: 2 });
   log.info("y");
   assertEquals(records.map(({ fields }) => fields), [{ a: 1, b: 2 }, { a: 1, b: 1 }]);
@@ -20,4 +20,11 @@ Deno.test("withFields() adds fields on top of others", () => {
   const { log, records } = recordLog();
   withFields(withFields(log, { model: "m" }), { requestId: "r" }).warn("x", { more: true });
   assertEquals(records, [{ level: "warn", message: "x", fields: { model: "m", requestId: "r", more: true } }]);
+});
+
+Deno.test("createLogger() writes nothing below its least level, nor does what derives from it", () => {
+  const messages: string[] = [];
+  const log = createLogger(({ message }) => messages.push(message), "warn");
+  for (const level of LOG_LEVELS) withFields(log, { model: "m" })[level](level);
+  assertEquals(messages, ["warn", "error"]);
 });

@@ -29,15 +29,49 @@ export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
   };
 }
 
+/** What is to be done at one moment. */
+interface Appointment {
+  readonly actions: Set<() => void>;
+  timer: ReturnType<typeof setTimeout>;
+}
+
+// By their moment: a timer of its own for every call would cost more than most calls.
+const appointments = new Map<number, Appointment>();
+
 /** Calls `action` at `deadline` (epoch milliseconds), however far off; returns what takes it back. */
 export function atDeadline(deadline: number, action: () => void): () => void {
-  let timer: ReturnType<typeof setTimeout>;
-  const arm = () => {
-    const left = deadline - Date.now();
-    timer = left > MAX_TIMER_MS ? setTimeout(arm, MAX_TIMER_MS) : setTimeout(action, Math.max(0, left));
+  const at = Math.ceil(deadline);
+  const own = () => action(); // the same action may be wanted twice
+  const appointment = appointments.get(at) ?? makeAppointment(at);
+  appointment.actions.add(own);
+  return () => {
+    if (!appointment.actions.delete(own) || appointment.actions.size > 0) return;
+    clearTimeout(appointment.timer);
+    forget(at, appointment);
   };
-  arm();
-  return () => clearTimeout(timer);
+}
+
+function makeAppointment(at: number): Appointment {
+  const actions = new Set<() => void>();
+  const arm = () => {
+    const left = at - Date.now();
+    return left > MAX_TIMER_MS ? setTimeout(rearm, MAX_TIMER_MS) : setTimeout(keep, Math.max(0, left));
+  };
+  const rearm = () => void (appointment.timer = arm());
+  const keep = () => {
+    forget(at, appointment);
+    for (const action of actions) {
+      actions.delete(action);
+      action();
+    }
+  };
+  const appointment: Appointment = { actions, timer: arm() };
+  appointments.set(at, appointment);
+  return appointment;
+}
+
+function forget(at: number, appointment: Appointment): void {
+  if (appointments.get(at) === appointment) appointments.delete(at);
 }
 
 /** Why a signal aborted, as the error of a call: a caller's own reason is a cancel. */

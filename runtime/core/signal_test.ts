@@ -88,6 +88,21 @@ Deno.test("atDeadline() can be taken back, also after its timer was armed again"
   assertEquals(acts, 0);
 });
 
+Deno.test("atDeadline() has one timer for all that is wanted at a moment, as long as any of it is", async () => {
+  using clock = new FakeClock();
+  const acts: string[] = [];
+  const at = Date.now() + 50;
+  const act = () => void acts.push("same");
+  const takeBack = [atDeadline(at, act), atDeadline(at, act), atDeadline(at, () => acts.push("other"))];
+  assertEquals(clock.armed, 1);
+  takeBack[0]!();
+  takeBack[0]!();
+  await clock.advance(50);
+  assertEquals([acts, clock.armed], [["same", "other"], 0]);
+  atDeadline(at, act)(); // the moment has passed, and is there again for whoever still asks for it
+  assertEquals(clock.armed, 0);
+});
+
 Deno.test("abortable() settles as the promise does and takes its listener back", async () => {
   const parent = counted();
   const { signal } = parent.controller;

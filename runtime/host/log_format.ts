@@ -1,5 +1,5 @@
 // Log records as lines on stderr: for people or for machines.
-import { createLogger, LOG_LEVELS, type Logger, type LogLevel, type LogRecord } from "../core/log.ts";
+import { createLogger, type Logger, type LogLevel, type LogRecord } from "../core/log.ts";
 
 /** How log lines look. */
 export type LogFormat = "text" | "json";
@@ -8,15 +8,13 @@ export type LogFormat = "text" | "json";
 export function createStderrLogger(format: LogFormat, level: LogLevel): Logger {
   const encoder = new TextEncoder();
   const line = format === "json" ? jsonLine : textLine;
-  const minimum = LOG_LEVELS.indexOf(level);
   return createLogger((record) => {
-    if (LOG_LEVELS.indexOf(record.level) < minimum) return;
     try {
       Deno.stderr.writeSync(encoder.encode(`${line(record)}\n`));
     } catch {
       // Whoever read the log has gone: that is no reason to stop serving.
     }
-  });
+  }, level);
 }
 
 function jsonLine({ level, message, fields }: LogRecord): string {

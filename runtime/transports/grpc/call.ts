@@ -2,6 +2,7 @@
 // exactly one status. Works on grpc-js's own base call (the interceptor API): no stream objects in between.
 import { Metadata, type ServerInterceptingCallInterface, status } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
+import { nextTick } from "node:process";
 import { ModelError, toModelError } from "../../core/error.ts";
 import type { Logger } from "../../core/log.ts";
 import { atDeadline, cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
@@ -61,6 +62,7 @@ export class GrpcCall {
   readonly #flow: StreamFlow | undefined;
   #messages = 0;
   #handedOver = 0;
+  #isCorked = false;
 
   /** `sendStatus` is the call's own; what grpc-js sends by itself goes another way (server.ts). */
   constructor(
@@ -121,7 +123,8 @@ export class GrpcCall {
     }
     if (deadline !== undefined) this.#disarm = atDeadline(deadline, () => this.abort(deadlineExceeded()));
     const id = requestIdOf(metadata);
-    const responseMetadata = new Headers({ "request-id": id });
+    const responseMetadata = new Headers();
+    responseMetadata.set("request-id", id);
     const trailers = new Headers();
     const context: TransportContext = {
       id,
@@ -218,15 +221,11 @@ export class GrpcCall {
     const isFirst = this.#messages++ === 0;
     const length = bytes.length + MESSAGE_HEADER_BYTES;
     this.#handedOver += length;
-    this.#call.sendMessage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), () => {});
-    if (isFirst && this.#method.serverStreaming) return this.#untilFirstHasLeft();
+    if (!isFirst) this.#cork();
+    this.#call.sendMessage(toBuffer(bytes), () => {});
+    // The first token is on its way before the handler works on the second, even where that blocks the event loop.
+    if (isFirst && this.#method.serverStreaming) return this.#untilUnsent(0);
     return this.#untilUnsent(Math.min(MAX_UNSENT_BYTES, MAX_UNSENT_MESSAGES * length));
-  }
-
-  // The first token is on its way before the handler works on the second, even where that blocks the event loop.
-  async #untilFirstHasLeft(): Promise<void> {
-    await this.#untilUnsent(0);
-    this.#meter?.flush();
   }
 
   /** Resolves when at most `room` bytes have not left, or the call is aborted. */
@@ -239,6 +238,19 @@ export class GrpcCall {
         flow.onSent = undefined;
         resolve();
       };
+    });
+  }
+
+  // The messages of one turn leave as one write, and one frame: a frame of its own for each token costs as much as the
+  // token's way through the rest of the server.
+  #cork(): void {
+    const { stream } = this.#call as unknown as BaseCall;
+    if (this.#isCorked || !stream?.cork) return;
+    this.#isCorked = true;
+    stream.cork();
+    nextTick(() => {
+      this.#isCorked = false;
+      stream.uncork?.();
     });
   }
 
@@ -337,8 +349,12 @@ class RequestReader implements AsyncIterableIterator<Uint8Array, void, undefined
 
 /** Parts of grpc-js's base call that its interface does not show. */
 interface BaseCall {
-  readonly stream?: { readonly id?: number; destroy?(): void };
+  readonly stream?: { readonly id?: number; destroy?(): void; cork?(): void; uncork?(): void };
   readonly decoder?: { readonly readState?: number };
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function streamIdOf(call: ServerInterceptingCallInterface): number {

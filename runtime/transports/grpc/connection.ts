@@ -5,7 +5,7 @@ import net from "node:net";
 import { AcceptWatch } from "./accept_watch.ts";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
-import { WriteGatherer } from "./gather.ts";
+import { gatherWrites } from "./gather.ts";
 import { watchIncoming } from "./incoming.ts";
 import { Keepalive, type KeepaliveTimes } from "./keepalive.ts";
 
@@ -116,8 +116,8 @@ class Connection {
 
   constructor(socket: net.Socket) {
     this.socket = socket;
-    const gatherer = new WriteGatherer(socket);
-    this.meter = new FlowMeter(socket, () => gatherer.flush());
+    this.meter = new FlowMeter(socket);
+    gatherWrites(socket);
     watchIncoming(socket, {
       onBytes: () => this.#keepalive?.heard(),
       onReset: (streamId) => this.meter.reset(streamId),

@@ -29,12 +29,8 @@ export class FlowMeter {
   #hasBegun = false;
   #inserted: Uint8Array | undefined;
 
-  /** Has what was written leave before the end of the turn. */
-  readonly flush: () => void;
-
-  /** Follows the frames that `socket` writes from now on; `flush` is the socket's own. */
-  constructor(socket: net.Socket, flush: () => void = () => {}) {
-    this.flush = flush;
+  /** Follows the frames that `socket` writes from now on. */
+  constructor(socket: net.Socket) {
     this.#socket = socket;
     this.#write = socket.write.bind(socket) as Write;
     socket.write = (...args: unknown[]) => {

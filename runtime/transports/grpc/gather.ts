@@ -8,8 +8,12 @@ type Done = (error?: Error | null) => void;
 /** More than that does not wait for the end of the turn, in bytes. */
 const MAX_GATHERED_BYTES = 65_536;
 
-/** Gathers the writes of one socket. */
-export class WriteGatherer {
+/** Has all that is written to `socket` within one turn of the event loop leave as one write. */
+export function gatherWrites(socket: net.Socket): void {
+  new WriteGatherer(socket);
+}
+
+class WriteGatherer {
   readonly #socket: net.Socket;
   readonly #write: net.Socket["write"];
   #chunks: Uint8Array[] = [];
@@ -19,7 +23,6 @@ export class WriteGatherer {
   /** Somebody waits for "drain". */
   #hasRefused = false;
 
-  /** Takes `socket`'s writes over, from now on. */
   constructor(socket: net.Socket) {
     this.#socket = socket;
     this.#write = socket.write.bind(socket);
@@ -27,17 +30,16 @@ export class WriteGatherer {
     const destroy = socket.destroy.bind(socket);
     socket.write = (...args: unknown[]) => this.#gather(...args);
     socket.end = (...args: unknown[]) => {
-      this.flush();
+      this.#flush();
       return end(...args);
     };
     socket.destroy = (error) => {
-      this.flush();
+      this.#flush();
       return destroy(error);
     };
   }
 
-  /** Writes what has been gathered now. */
-  flush(): void {
+  #flush(): void {
     if (this.#chunks.length === 0) return;
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes);
     const callbacks = this.#callbacks;
@@ -56,7 +58,7 @@ export class WriteGatherer {
     this.#chunks.push(chunk instanceof Uint8Array ? chunk : Buffer.from(chunk as string, encoding as BufferEncoding));
     if (done) this.#callbacks.push(done);
     this.#bytes += this.#chunks.at(-1)!.length;
-    if (this.#bytes >= MAX_GATHERED_BYTES) this.flush();
+    if (this.#bytes >= MAX_GATHERED_BYTES) this.#flush();
     else if (!this.#isArmed) this.#arm();
     const hasRoom = this.#socket.writableLength + this.#bytes < this.#socket.writableHighWaterMark;
     if (!hasRoom && this.#bytes > 0) this.#hasRefused = true;
@@ -67,7 +69,7 @@ export class WriteGatherer {
     this.#isArmed = true;
     setImmediate(() => {
       this.#isArmed = false;
-      this.flush();
+      this.#flush();
     });
   }
 }

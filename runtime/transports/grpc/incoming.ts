@@ -44,16 +44,30 @@ export interface IncomingListener {
  * the process even with its close() delayed. A client that says GOAWAY closes its connection by itself.
  */
 export function watchIncoming(socket: net.Socket, { onBytes, onReset }: IncomingListener): void {
-  const dropGoaway = mayHaveGoawayFault(Deno.version.deno);
-  const filter = new FrameFilter((type, streamId) => {
-    if (type === FRAME.rstStream) onReset(streamId);
-    return !(dropGoaway && type === FRAME.goaway);
-  });
+  const pass = mayHaveGoawayFault(Deno.version.deno) ? withoutGoaway(onReset) : asItIs(onReset);
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
   socket.emit = (event: string | symbol, ...args: unknown[]) => {
     if (event !== "data" || !(args[0] instanceof Uint8Array)) return emit(event, ...args);
     onBytes();
-    const bytes = filter.push(args[0]);
+    const bytes = pass(args[0]);
     return bytes.length > 0 ? emit("data", bytes) : true;
   };
+}
+
+function asItIs(onReset: IncomingListener["onReset"]): (bytes: Uint8Array) => Uint8Array {
+  const reader = new FrameReader((type, streamId) => {
+    if (type === FRAME.rstStream) onReset(streamId);
+  }, PREFACE_BYTES);
+  return (bytes) => {
+    reader.read(bytes);
+    return bytes;
+  };
+}
+
+function withoutGoaway(onReset: IncomingListener["onReset"]): (bytes: Uint8Array) => Uint8Array {
+  const filter = new FrameFilter((type, streamId) => {
+    if (type === FRAME.rstStream) onReset(streamId);
+    return type !== FRAME.goaway;
+  });
+  return (bytes) => filter.push(bytes);
 }
