@@ -8,8 +8,8 @@ import type { Logger } from "../../core/log.ts";
 import { atDeadline, cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
 import type { RpcMethod } from "../../protocols/adapter.ts";
 import { requestIdOf, runMethod, type TransportContext } from "../run_method.ts";
-import type { Peer } from "./connection.ts";
-import type { FlowMeter, StreamFlow } from "./flow.ts";
+import type { Connection, Peer } from "./connection.ts";
+import type { StreamFlow } from "./flow.ts";
 import { toHeaders, toMetadata } from "./metadata.ts";
 import { statusOf } from "./status.ts";
 
@@ -23,8 +23,8 @@ export interface CallEnvironment {
   readonly draining: AbortSignal;
   /** Calls in progress, for the shutdown. */
   readonly open: Set<GrpcCall>;
-  /** What has left on the connection of a peer. */
-  readonly flowOf: (peer: Peer) => FlowMeter | undefined;
+  /** The connection of a peer. */
+  readonly connectionOf: (peer: Peer) => Connection | undefined;
 }
 
 /** Bytes of a stream that may wait for the client's flow control window; beyond it the handler waits. */
@@ -35,6 +35,8 @@ const MAX_UNSENT_MESSAGES = 256;
 const MAX_UNSENT_AT_END_BYTES = 4096;
 /** What a client gets to take the bytes before an error's status, in milliseconds. */
 const LAST_BYTES_MS = 1000;
+/** A message that HTTP/2's own windows stop on its way. */
+const LARGE_MESSAGE_BYTES = 65_536;
 /** What gRPC puts before each message. */
 const MESSAGE_HEADER_BYTES = 5;
 
@@ -58,7 +60,7 @@ export class GrpcCall {
   readonly #streamId: number;
   #disarm: (() => void) | undefined;
   #disarmRequest: (() => void) | undefined;
-  readonly #meter: FlowMeter | undefined;
+  readonly #connection: Connection | undefined;
   readonly #flow: StreamFlow | undefined;
   #messages = 0;
   #handedOver = 0;
@@ -77,8 +79,8 @@ export class GrpcCall {
     this.#environment = environment;
     this.#requests = new RequestReader(call, method, this.#controller.signal);
     this.#streamId = streamIdOf(call);
-    this.#meter = environment.flowOf(call.getConnectionInfo());
-    this.#flow = this.#meter?.track(this.#streamId);
+    this.#connection = environment.connectionOf(call.getConnectionInfo());
+    this.#flow = this.#connection?.meter.track(this.#streamId);
     if (this.#flow) this.#flow.onClosed = () => this.#onGone();
   }
 
@@ -98,7 +100,10 @@ export class GrpcCall {
           this.#end({ code: status.INTERNAL, details: "The server failed", metadata: new Metadata() });
         });
       },
-      onReceiveMessage: (bytes) => this.#requests.receive(bytes),
+      onReceiveMessage: (bytes) => {
+        if (bytes.length >= LARGE_MESSAGE_BYTES) this.#connection?.widen();
+        this.#requests.receive(bytes);
+      },
       onReceiveHalfClose: () => {
         this.#disarmRequest?.();
         this.#requests.end();
@@ -212,7 +217,7 @@ export class GrpcCall {
     this.#left = true;
     this.#disarm?.();
     this.#environment.open.delete(this);
-    this.#meter?.untrack(this.#streamId);
+    this.#connection?.meter.untrack(this.#streamId);
     this.#finish.resolve();
   }
 

@@ -49,7 +49,7 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     log,
     draining,
     open: new Set(),
-    flowOf: (peer) => listener.flowOf(peer),
+    connectionOf: (peer) => listener.connectionOf(peer),
   };
   const methods = new Map<string, RpcMethod>();
   const server = new grpc.Server({
