@@ -3,6 +3,7 @@
 import { Metadata, type ServerInterceptingCallInterface, status } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { nextTick } from "node:process";
+import { freeBytes } from "../../core/bytes.ts";
 import { ModelError, toModelError } from "../../core/error.ts";
 import type { Logger } from "../../core/log.ts";
 import { atDeadline, cancelledByClient, deadlineExceeded } from "../../core/signal.ts";
@@ -228,6 +229,7 @@ export class GrpcCall {
     this.#handedOver += length;
     if (!isFirst) this.#cork();
     this.#call.sendMessage(toBuffer(bytes), () => {});
+    freeBytes(bytes); // grpc-js has copied it
     // The first token is on its way before the handler works on the second, even where that blocks the event loop.
     if (isFirst && this.#method.serverStreaming) return this.#untilUnsent(0);
     return this.#untilUnsent(Math.min(MAX_UNSENT_BYTES, MAX_UNSENT_MESSAGES * length));
