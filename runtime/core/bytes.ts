@@ -1,6 +1,10 @@
-/** Parts end to end in one array, with `room` bytes left behind them. */
-export function concatBytes(parts: readonly Uint8Array[], room = 0): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(lengthOf(parts) + room);
+/** Parts end to end in one array. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return concatInto(new Uint8Array(lengthOf(parts)), parts);
+}
+
+/** Writes parts end to end into `bytes`, from its start. */
+export function concatInto<T extends Uint8Array>(bytes: T, parts: readonly Uint8Array[]): T {
   let at = 0;
   for (const part of parts) {
     bytes.set(part, at);

@@ -1,4 +1,5 @@
 // Runs a function's handlers: the one place that knows which handler answers which kind of call, and the fallbacks.
+import { around } from "./around.ts";
 import type { BatchCall, BatchCallItem, Call, ChatCall, Invoke, PredictCall, Reply, StreamCall } from "./call.ts";
 import { unimplemented } from "./catalog.ts";
 import { completeOutput } from "./check.ts";
@@ -58,14 +59,8 @@ export function runCall(target: LoadedModel, call: Call): Run {
     pending++;
     work.then(leave, leave);
   };
-  async function* replies(): AsyncGenerator<Reply, void, undefined> {
-    try {
-      yield* createExecutor({ ...target, track })(call);
-    } finally {
-      leave();
-    }
-  }
-  return { replies: replies(), settled: settled.promise };
+  const replies = around({ values: () => createExecutor({ ...target, track })(call), leave });
+  return { replies, settled: settled.promise };
 }
 
 interface Tracked extends LoadedModel {

@@ -1,6 +1,6 @@
 // Turns a call's deadline into an abort of its signal, and gives unary calls one where the caller set none.
-import type { Call, Interceptor, Invoke, Reply } from "../core/call.ts";
-import { atDeadline, deadlineExceeded, linkSignals } from "../core/signal.ts";
+import type { Interceptor } from "../core/call.ts";
+import { runUntil } from "../core/run_until.ts";
 
 /** The options of {@linkcode deadline}. */
 export interface DeadlineOptions {
@@ -12,17 +12,6 @@ export interface DeadlineOptions {
 export function deadline(options: DeadlineOptions): Interceptor {
   return (next) => (call) => {
     const at = call.deadline ?? (call.kind === "predict" ? Date.now() + options.unaryTimeoutMs : undefined);
-    return at === undefined ? next(call) : runUntil(next, { ...call, deadline: at }, at);
+    return at === undefined ? next(call) : runUntil(next, call, at);
   };
-}
-
-async function* runUntil(next: Invoke, call: Call, at: number): AsyncIterable<Reply, void, undefined> {
-  if (at <= Date.now()) throw deadlineExceeded();
-  using linked = linkSignals(call.signal);
-  const disarm = atDeadline(at, () => linked.abort(deadlineExceeded()));
-  try {
-    yield* next({ ...call, signal: linked.signal });
-  } finally {
-    disarm();
-  }
 }

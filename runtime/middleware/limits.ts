@@ -1,5 +1,6 @@
 // Bounds the calls in flight: what is beyond the bound waits in a short queue, what is beyond the queue is refused.
-import type { Call, Interceptor, Invoke, Reply } from "../core/call.ts";
+import { around } from "../core/around.ts";
+import type { Call, Interceptor } from "../core/call.ts";
 import { ModelError } from "../core/error.ts";
 import { abortable } from "../core/signal.ts";
 
@@ -45,14 +46,9 @@ export function limits(options: LimitsOptions): Interceptor {
     }
   }
 
-  async function* run(next: Invoke, call: Call): AsyncIterable<Reply, void, undefined> {
-    if (inFlight < options.maxInFlight) inFlight++;
-    else await waitForPlace(call);
-    try {
-      yield* next(call);
-    } finally {
-      release();
-    }
-  }
-  return (next) => (call) => run(next, call);
+  const takePlace = (call: Call): void | Promise<void> => {
+    if (inFlight >= options.maxInFlight) return waitForPlace(call);
+    inFlight++;
+  };
+  return (next) => (call) => around({ enter: () => takePlace(call), values: () => next(call), leave: release });
 }

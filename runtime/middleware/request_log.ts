@@ -1,36 +1,41 @@
 // One log line per call, and the cause of every internal failure: the client gets a neutral text, the log the rest.
-import type { Call, Interceptor, Invoke, Reply } from "../core/call.ts";
+import { around, type Ending } from "../core/around.ts";
+import type { Call, Interceptor } from "../core/call.ts";
 import { type ModelError, toModelError } from "../core/error.ts";
 import type { LogFields, Logger } from "../core/log.ts";
 
 /** Logs calls at debug level, and internal failures with their cause at error level. */
 export function requestLog(log: Logger): Interceptor {
-  async function* run(next: Invoke, call: Call): AsyncIterable<Reply, void, undefined> {
-    const start = performance.now();
+  return (next) => (call) => {
+    let start: number;
     let replies = 0;
-    let error: ModelError | undefined;
-    let ended = false;
-    try {
-      for await (const reply of next(call)) {
+    return around({
+      enter: () => void (start = performance.now()),
+      values: () => next(call),
+      onValue(reply) {
         if (reply.type === "failure") logFailure(log, reply.error, fieldsOf(call));
         replies++;
-        yield reply;
-      }
-      ended = true;
-    } catch (thrown) {
-      error = toModelError(thrown, call.id);
-      logFailure(log, error, fieldsOf(call));
-      throw error;
-    } finally {
-      log.debug("call", {
-        ...fieldsOf(call),
-        code: error?.code ?? (ended ? "ok" : "cancelled"),
-        replies,
-        ms: Math.round((performance.now() - start) * 1000) / 1000,
-      });
-    }
-  }
-  return (next) => (call) => run(next, call);
+      },
+      toFailure(thrown) {
+        const error = toModelError(thrown, call.id);
+        logFailure(log, error, fieldsOf(call));
+        return error;
+      },
+      leave(ending) {
+        log.debug("call", {
+          ...fieldsOf(call),
+          code: codeOf(ending),
+          replies,
+          ms: Math.round((performance.now() - start) * 1000) / 1000,
+        });
+      },
+    });
+  };
+}
+
+function codeOf(ending: Ending): string {
+  if (ending.how === "failed") return (ending.reason as ModelError).code;
+  return ending.how === "completed" ? "ok" : "cancelled";
 }
 
 function fieldsOf(call: Call): LogFields {

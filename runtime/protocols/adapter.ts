@@ -1,8 +1,9 @@
 // The plug between wire protocols and the rest: what a protocol gets (AdapterHost) and what it gives (endpoints).
-import type { CallParams, Invoke, PredictCall } from "../core/call.ts";
+import type { CallParams, Invoke, PredictCall, Reply } from "../core/call.ts";
 import type { Catalog, CatalogEntry } from "../core/catalog.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
+import { mapValues } from "../core/map_values.ts";
 import { abortable, linkSignals } from "../core/signal.ts";
 import type { NamedTensors } from "../core/tensor.ts";
 import { NO_VALUES } from "../core/values.ts";
@@ -159,8 +160,13 @@ export async function onlyRequest<T>(requests: AsyncIterable<unknown, void, unde
  * The one answer of a predict call. The call ends when the reader asks for more, that is when the transport has
  * delivered the answer: until then it counts among the calls in flight, which bounds what waits in memory.
  */
-export async function* invokePredict(invoke: Invoke, call: PredictCall): AsyncGenerator<NamedTensors, void, undefined> {
-  for await (const reply of invoke(call)) if (reply.type === "tensors") yield reply.output;
+export function invokePredict(invoke: Invoke, call: PredictCall): AsyncIterable<NamedTensors, void, undefined> {
+  return mapValues(invoke(call), outputOf);
+}
+
+function outputOf(reply: Reply): NamedTensors {
+  if (reply.type === "tensors") return reply.output;
+  throw new TypeError(`A predict call was answered by a reply of type "${reply.type}"`);
 }
 
 /** A client's requests, until the server is to shut down: then it throws `rpc.draining`'s reason between two. */

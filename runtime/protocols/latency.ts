@@ -1,5 +1,5 @@
 // Stamps latency_ms into an answer after it is encoded, so that the encoding is counted too.
-import { concatBytes, lengthOf } from "../core/bytes.ts";
+import { concatInto, lengthOf } from "../core/bytes.ts";
 import type { MethodHandler } from "./codec.ts";
 
 /** A message whose `latency_ms` is not filled in yet. */
@@ -23,10 +23,10 @@ export function encodeWithLatency<T>(
   return (timed, encode) => {
     const { since, message } = timed as TimedMessage<T>;
     const parts = encodeParts(message, encode);
-    const bytes = concatBytes(parts, STAMP_BYTES);
+    const length = lengthOf(parts);
+    const bytes = concatInto(new Uint8Array(length + STAMP_BYTES), parts);
     const stamp = encode({ latency_ms: round(performance.now() - since) });
-    const end = lengthOf(parts);
-    bytes.set(stamp, end);
-    return bytes.subarray(0, end + stamp.length);
+    bytes.set(stamp, length);
+    return bytes.subarray(0, length + stamp.length);
   };
 }

@@ -1,5 +1,6 @@
 // One RPC from request bytes to response bytes, whatever moves them: decoding, encoding, the size limit, errors.
 import { ModelError, toModelError } from "../core/error.ts";
+import { mapValues } from "../core/map_values.ts";
 import type { Logger } from "../core/log.ts";
 import { isRequestId } from "../core/request_id.ts";
 import type { RpcContext, RpcMethod } from "../protocols/adapter.ts";
@@ -19,14 +20,17 @@ export async function* runMethod(
   let decodedAt = 0;
   let answers = 0;
   let code = "cancelled";
-  async function* decoded(): AsyncGenerator<unknown, void, undefined> {
-    for await (const bytes of requests) {
-      decodedAt = performance.now();
-      yield method.decode(bytes);
-    }
-  }
+  const decode = (bytes: Uint8Array) => {
+    decodedAt = performance.now();
+    return method.decode(bytes);
+  };
   try {
-    for await (const message of method.handle(decoded(), { ...context, decodedAt: () => decodedAt })) {
+    for await (
+      const message of method.handle(mapValues(requests, decode), {
+        ...context,
+        decodedAt: () => decodedAt,
+      })
+    ) {
       const bytes = method.encode(message);
       if (bytes.length > context.maxMessageBytes) throw tooLarge(bytes.length, context.maxMessageBytes);
       answers++;

@@ -1,4 +1,5 @@
 // The instances of one load of a function: started on demand, bounded, queued for, replaced when they die, ended when idle.
+import { around } from "../core/around.ts";
 import type { Call, ChatCall, Reply, SessionSnapshot } from "../core/call.ts";
 import type { ModelState } from "../core/catalog.ts";
 import type { ModelDescription, SessionEnd } from "../core/define.ts";
@@ -6,7 +7,8 @@ import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
 import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
-import { abortable, atDeadline, deadlineExceeded, linkSignals } from "../core/signal.ts";
+import { runUntil } from "../core/run_until.ts";
+import { abortable, linkSignals } from "../core/signal.ts";
 import type { Instance, Launch } from "./instance.ts";
 import { type Member, Watchdog } from "./watchdog.ts";
 
@@ -133,64 +135,65 @@ export class Pool implements Deployment {
     await Promise.all(this.#launching);
   }
 
-  readonly invoke = (call: Call): AsyncIterable<Reply, void, undefined> => this.#run(call);
-
-  async *#run(call: Call): AsyncGenerator<Reply, void, undefined> {
+  readonly invoke = (call: Call): AsyncIterable<Reply, void, undefined> => {
     const { callTimeoutMs } = this.#options.limits;
-    this.#calls++;
-    try {
-      if (callTimeoutMs === undefined) return yield* this.#runOn(await this.#acquire(call), call);
-      const deadline = Math.min(call.deadline ?? Infinity, Date.now() + callTimeoutMs);
-      using linked = linkSignals(call.signal);
-      const disarm = atDeadline(deadline, () => linked.abort(deadlineExceeded()));
-      try {
-        const bounded = { ...call, deadline, signal: linked.signal };
-        yield* this.#runOn(await this.#acquire(bounded), bounded);
-      } finally {
-        disarm();
-      }
-    } finally {
-      if (--this.#calls === 0) this.#drained?.resolve();
-    }
-  }
+    if (callTimeoutMs === undefined) return this.#run(call);
+    return runUntil(
+      (bounded) => this.#run(bounded),
+      call,
+      Math.min(call.deadline ?? Infinity, Date.now() + callTimeoutMs),
+    );
+  };
 
-  async *#runOn(member: PoolMember, call: Call): AsyncGenerator<Reply, void, undefined> {
-    if (call.kind === "chat" && this.description.hasClose) this.#homes.set(call.sessionId, member);
-    let run: Run;
-    try {
-      run = member.instance.run(call);
-    } catch (error) {
-      this.#release(member);
-      throw error;
-    }
-    if (member.instance.isolated) this.#watchdog.watch(this.#members);
-    let answered = false;
+  #run(call: Call): AsyncIterable<Reply, void, undefined> {
+    let member: PoolMember;
+    let run: Run | undefined;
     let settled = false;
     let onSettled = () => {};
-    run.settled.then(() => {
-      settled = true;
-      onSettled();
-      this.#release(member);
+    return around({
+      enter: () => {
+        this.#calls++;
+        const free = this.#freeMember(call);
+        if (!free) return this.#waitForMember(call).then((found) => void (member = found), this.#refuse);
+        free.busy++;
+        member = free;
+      },
+      values: () => {
+        if (call.kind === "chat" && this.description.hasClose) this.#homes.set(call.sessionId, member);
+        run = member.instance.run(call);
+        if (member.instance.isolated) this.#watchdog.watch(this.#members);
+        run.settled.then(() => {
+          settled = true;
+          onSettled();
+          this.#release(member);
+        });
+        return run.replies;
+      },
+      leave: ({ how }) => {
+        if (how === "completed") {
+          member.served++;
+          this.#failures = 0;
+        } else if (call.kind === "chat" && !call.session) {
+          this.#homes.delete(call.sessionId); // a session whose first turn fails may never be ended
+        }
+        if (!run) this.#release(member);
+        else if (!settled) onSettled = this.#watchdog.expect(member);
+        this.#uncount();
+      },
     });
-    try {
-      yield* run.replies;
-      answered = true;
-      member.served++;
-      this.#failures = 0;
-    } finally {
-      // A session whose first turn fails may never be ended.
-      if (!answered && call.kind === "chat" && !call.session) this.#homes.delete(call.sessionId);
-      if (!settled) onSettled = this.#watchdog.expect(member);
-    }
   }
 
-  // A place in an instance: at once where one is free, else first come first served.
-  async #acquire(call: Call): Promise<PoolMember> {
-    const free = this.#freeMember(call);
-    if (free) {
-      free.busy++;
-      return free;
-    }
+  readonly #refuse = (reason: unknown): never => {
+    this.#uncount();
+    throw reason;
+  };
+
+  #uncount(): void {
+    if (--this.#calls === 0) this.#drained?.resolve();
+  }
+
+  // First come first served.
+  async #waitForMember(call: Call): Promise<PoolMember> {
     const { queue, concurrency, instances } = this.#options.limits;
     const { name } = this.description;
     if (this.#members.size + this.#launching.length === 0 && this.#pauses) throw this.#loadFailure();

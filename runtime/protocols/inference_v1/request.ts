@@ -52,7 +52,7 @@ export function inputOf(entry: CatalogEntry, values: ArrayLike<number>, shape: s
   if (values.length === 0 && shape === undefined && !required) return {};
   const spec = entry.input?.[0];
   const label = tensorLabel("input", spec?.name ?? "0");
-  const data = values instanceof Float32Array ? values : Float32Array.from(values);
+  const data = values instanceof Float32Array ? values : new Float32Array(values);
   const value: AnyTensor = { dtype: "float32", shape: shapeOf(data.length, label, shape, spec?.shape), data };
   return nameByPosition(entry.input, [value]);
 }

@@ -2,7 +2,7 @@
 // part of one, by itself, about nine times for a small call.
 import { Buffer } from "node:buffer";
 import type net from "node:net";
-import { freeBytes } from "../../core/bytes.ts";
+import { concatInto, freeBytes } from "../../core/bytes.ts";
 
 type Done = (error?: Error | null) => void;
 
@@ -91,13 +91,8 @@ const spares: ArrayBuffer[] = [];
 function joinInSpare(chunks: readonly Uint8Array[], length: number): Uint8Array {
   if (length < MIN_SPARE_BYTES || length > SPARE_BYTES) return Buffer.concat(chunks, length);
   const buffer = spares.pop() ?? new ArrayBuffer(SPARE_BYTES);
-  const joined = Buffer.from(buffer, 0, length); // what earlier writes left behind it stays behind it
-  let at = 0;
-  for (const chunk of chunks) {
-    joined.set(chunk, at);
-    at += chunk.length;
-    freeBytes(chunk);
-  }
+  const joined = concatInto(Buffer.from(buffer, 0, length), chunks); // what an earlier write left behind it stays there
+  chunks.forEach(freeBytes);
   return joined;
 }
 
