@@ -94,7 +94,7 @@ export type {
   ServingStatus,
   SessionHolds,
 } from "./runtime/protocols/adapter.ts";
-export type { FunctionStatus } from "./runtime/host/control.ts";
+export type { FunctionStatus } from "./runtime/host/status.ts";
 export type { Isolation } from "./runtime/host/manifest.ts";
 export type { ListenOptions, ServeOptions, Server, ServerState, UnfitServer } from "./runtime/host/serve.ts";
 import type { AnyModel } from "./runtime/core/define.ts";

@@ -28,7 +28,9 @@ const SUPERVISOR = [
   "deno.json",
   "runtime/core/log.ts",
   "runtime/core/signal.ts",
+  "runtime/host/address.ts",
   "runtime/host/blame.ts",
+  "runtime/host/child.ts",
   "runtime/host/command_line.ts",
   "runtime/host/control.ts",
   "runtime/host/control_socket.ts",
@@ -36,8 +38,11 @@ const SUPERVISOR = [
   "runtime/host/heartbeat.ts",
   "runtime/host/keep_alive.ts",
   "runtime/host/log_format.ts",
+  "runtime/host/slot.ts",
+  "runtime/host/status.ts",
   "runtime/host/supervise.ts",
   "runtime/host/supervisor.ts",
+  "runtime/host/turns.ts",
   "runtime/workers/wrapper.ts",
 ];
 const ANYTHING = ["**", "npm:**", "jsr:**", "node:**"];

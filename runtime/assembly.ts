@@ -8,6 +8,7 @@ import type { Invoke } from "./core/call.ts";
 import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, type ReplayLimits, Replays } from "./middleware/replay.ts";
+import { CallCounts } from "./middleware/request_log.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
@@ -52,6 +53,7 @@ export interface AssemblyOptions extends Limits {
 /** A server without its sockets. */
 export interface Assembly {
   readonly invoke: Invoke;
+  readonly calls: CallCounts;
   readonly sessions: Sessions;
   readonly services: readonly RpcService[];
   readonly health: HealthView;
@@ -77,10 +79,12 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const replays = new Replays({ ...options, deadline: deadline(options) });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
+  const calls = new CallCounts();
   const invoke = chain(registry.invoke, {
     ...options,
     find: (call) => registry.entryOf(call),
     roomOf: (call) => registry.roomOf(call),
+    calls,
     sessions,
     replays,
   });
@@ -90,6 +94,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   for (const adapter of options.adapters) services.push(...adapter(host).rpc ?? []);
   return {
     invoke,
+    calls,
     sessions,
     services,
     health,

@@ -40,6 +40,11 @@ export function createLogger(write: (record: LogRecord) => void, minimum: LogLev
   );
 }
 
+/** `log` with `info` as `debug`. */
+export function quieter(log: Logger): Logger {
+  return { ...log, info: log.debug };
+}
+
 /** `log` with `fields` added to each record. */
 export function withFields(log: Logger, fields: LogFields): Logger {
   return loggerOf((level) => {

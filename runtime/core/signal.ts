@@ -108,7 +108,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** Whether `promise` resolved within `ms`. */
-export async function within(ms: number, promise: Promise<void>): Promise<boolean> {
+export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), Math.min(ms, MAX_TIMER_MS));

@@ -34,5 +34,9 @@ async function serveHere(args: readonly string[], alone?: string): Promise<numbe
     console.log(config.print.trimEnd());
     return 0;
   }
-  return await (await import("./serve_command.ts")).runServer(config, link, config.supervisor ? alone : undefined);
+  const { countProcesses, obstacleToProcesses } = await import("./processes.ts");
+  const obstacle = obstacleToProcesses(link ? undefined : alone ?? "this process has no line to one");
+  const processes = countProcesses(config.processes, obstacle);
+  const { runServer } = await import("./serve_command.ts");
+  return await runServer({ ...config, processes }, link, config.supervisor ? alone : undefined);
 }

@@ -1,5 +1,5 @@
 // Flags over environment over defaults: the one place that reads them.
-import { Argument, Command, Option } from "commander";
+import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import { LOG_LEVELS, type LogLevel } from "../core/log.ts";
 import { parseStoreChoice, type StoreChoice } from "../stores/open.ts";
@@ -7,6 +7,7 @@ import { ConfigError } from "./error.ts";
 import { type Isolation, ISOLATION_LEVELS } from "./manifest.ts";
 import type { LogFormat } from "./log_format.ts";
 import { option, parse, setUp, wholeNumber } from "./options.ts";
+import type { ProcessCount } from "./processes.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
 
@@ -20,6 +21,8 @@ export interface Config extends Limits {
   readonly functionsDir: string;
   readonly hostname: string;
   readonly port: number;
+  /** How many processes serve. */
+  readonly processes: ProcessCount;
   readonly graceMs: number;
   /** What the calls of a process that is replaced get. */
   readonly drainMs: number;
@@ -31,6 +34,8 @@ export interface Config extends Limits {
   readonly supervisor: boolean;
   /** Where sessions are kept. */
   readonly sessions: StoreChoice;
+  /** Whether somebody chose that. */
+  readonly hasChosenSessions: boolean;
   readonly logFormat: LogFormat;
   readonly logLevel: LogLevel;
 }
@@ -43,6 +48,9 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addArgument(functionsArgument())
     .addOption(option("--host <name>", "address to listen on", "127.0.0.1"))
     .addOption(portOption("port to listen on, 0 = any"))
+    .addOption(
+      option("--processes <number>", "processes that serve, auto = one for each processor", 1).argParser(processCount),
+    )
     .addOption(
       option("--grace-ms <ms>", "how long a shutdown waits for calls in progress", DEFAULT_GRACE_MS).argParser(
         wholeNumber(0),
@@ -66,9 +74,9 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(option("--log-format <format>", "how log lines look", "text").choices(["text", "json"]))
     .addOption(option("--log-level <level>", "least urgent lines to log", "info").choices(LOG_LEVELS))
     .addOption(limit("--max-message-bytes <bytes>", "largest message either way", "maxMessageBytes"))
-    .addOption(limit("--max-in-flight <calls>", "calls that run at once", "maxInFlight"))
-    .addOption(limit("--max-queue <calls>", "calls that wait beyond that", "maxQueue", 0))
-    .addOption(limit("--max-sessions <sessions>", "chat sessions that are kept", "maxSessions"))
+    .addOption(limit("--max-in-flight <calls>", "calls that run at once, in each process", "maxInFlight"))
+    .addOption(limit("--max-queue <calls>", "calls that wait beyond that, in each process", "maxQueue", 0))
+    .addOption(limit("--max-sessions <sessions>", "chat sessions that are kept, by each process", "maxSessions"))
     .addOption(limit("--unary-timeout-ms <ms>", "deadline of unary calls that bring none", "unaryTimeoutMs"))
     .addOption(
       limit("--resume-window-ms <ms>", "how long a stream with an id runs without a reader", "resumeWindowMs", 0),
@@ -81,7 +89,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addHelpText("after", OTHER_COMMANDS);
   setUp(command, (text) => print += text);
   if (!parse(command, args)) return { print };
-  type Options = Omit<Config, "functionsDir" | "hostname" | "sessions"> & {
+  type Options = Omit<Config, "functionsDir" | "hostname" | "sessions" | "hasChosenSessions"> & {
     readonly host: string;
     readonly sessions: string;
   };
@@ -89,6 +97,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
   return {
     ...options,
     sessions: storeOf(options.sessions, command.getOptionValueSource("sessions")),
+    hasChosenSessions: command.getOptionValueSource("sessions") !== "default",
     watch: options.watch ?? isSet("TENSORLET_WATCH", false),
     supervisor: options.supervisor && isSet("TENSORLET_SUPERVISOR", true),
     hostname: host,
@@ -123,6 +132,13 @@ function functionsArgument(): Argument {
 
 function portOption(description: string): Option {
   return option("--port <number>", description, 50051).argParser(wholeNumber(0, 65_535));
+}
+
+function processCount(text: string): ProcessCount {
+  if (text === "auto") return text;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number;
+  throw new InvalidArgumentError("Wanted a whole number from 1, or auto.");
 }
 
 // commander would repeat the value, which may hold a password.

@@ -1,7 +1,7 @@
 // Where `list` asks a running server: a Unix socket that only its owner reaches, named after the port.
 import type { Logger } from "../core/log.ts";
 import { within } from "../core/signal.ts";
-import type { ServerStatus } from "./control.ts";
+import type { ServerStatus } from "./status.ts";
 
 /** What a server answers. */
 export interface ControlAnswer {

@@ -2,12 +2,13 @@
 import type { ModelDescription } from "../core/define.ts";
 import { describeModel, type ResolvedModel } from "../core/define.ts";
 import type { Logger } from "../core/log.ts";
-import { withFields } from "../core/log.ts";
+import { quieter, withFields } from "../core/log.ts";
 import type { Registry } from "../core/registry.ts";
 import { Pool } from "../workers/pool.ts";
 import { type FoundFunction, scanFolder } from "./scan.ts";
 import { type Described, describeFunctions, launcherOf } from "./launch.ts";
-import type { FunctionStatus, Verdict } from "./control.ts";
+import type { Verdict } from "./control.ts";
+import type { FunctionStatus } from "./status.ts";
 import { ConfigError } from "./error.ts";
 import { type Isolation, shownPermissions } from "./manifest.ts";
 import { watchFolder } from "./watch.ts";
@@ -29,6 +30,8 @@ export interface FolderOptions {
   readonly onDescribing?: ((active: boolean) => void) | undefined;
   /** Reloads what has changed by itself; else only what has failed. */
   readonly watch?: boolean | undefined;
+  /** Says only at `debug` what goes as planned; what functions log is as it was. */
+  readonly isQuiet?: boolean | undefined;
   readonly log: Logger;
 }
 
@@ -44,6 +47,7 @@ interface Served {
 /** Keeps a registry in step with a folder. */
 export class FunctionFolder {
   readonly #options: FolderOptions;
+  readonly #log: Logger;
   /** By file. */
   readonly #served = new Map<string, Served>();
   /** Names with a verdict that still holds. */
@@ -55,6 +59,7 @@ export class FunctionFolder {
 
   constructor(options: FolderOptions) {
     this.#options = options;
+    this.#log = options.isQuiet ? quieter(options.log) : options.log;
     this.#verdicts = new Map(Object.entries(options.verdicts ?? {}));
   }
 
@@ -66,7 +71,7 @@ export class FunctionFolder {
       try {
         this.#deploy(found, this.#poolOf(found, settledValue(described.get(found)!)));
       } catch (cause) {
-        this.#options.log.error(`Cannot serve ${found.path}`, { cause });
+        this.#log.error(`Cannot serve ${found.path}`, { cause });
         this.#fail(found);
       }
     }
@@ -75,7 +80,7 @@ export class FunctionFolder {
     try {
       this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
     } catch (cause) {
-      this.#options.log.warn("Changes of files are not noticed, only SIGHUP: the folder cannot be watched", { cause });
+      this.#log.warn("Changes of files are not noticed, only SIGHUP: the folder cannot be watched", { cause });
     }
   }
 
@@ -91,7 +96,7 @@ export class FunctionFolder {
   /** Deploys what has changed since; what cannot be loaded stays as it was. Logs what it does; never rejects. */
   reload(): Promise<void> {
     return this.#reloading = this.#reloading.then(() => this.#reload()).catch((cause) => {
-      this.#options.log.error("Cannot reload", { cause });
+      this.#log.error("Cannot reload", { cause });
     });
   }
 
@@ -145,7 +150,8 @@ export class FunctionFolder {
   async #reload(): Promise<void> {
     if (this.#closed) return;
     this.#reloads++;
-    const { log, registry } = this.#options;
+    const { registry } = this.#options;
+    const log = this.#log;
     let functions: readonly FoundFunction[];
     try {
       functions = await this.#scan();
@@ -173,7 +179,8 @@ export class FunctionFolder {
 
   // The new one loads beside the old, and takes over only when it can be called.
   async #replace(before: Served | undefined, found: FoundFunction, described: Described): Promise<void> {
-    const { log, registry } = this.#options;
+    const { registry } = this.#options;
+    const log = this.#log;
     const start = performance.now();
     let pool: Pool | undefined;
     try {

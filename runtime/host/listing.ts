@@ -2,7 +2,8 @@
 import type { CatalogEntry } from "../core/catalog.ts";
 import { fillShape } from "../core/check.ts";
 import { formatSpec, type NamedSpec, type ParamSpecs } from "../core/spec.ts";
-import { formatAddress, type FunctionStatus } from "./control.ts";
+import { formatAddress } from "./address.ts";
+import type { MergedFunction, ProcessStatus } from "./status.ts";
 
 /** The start-up text: one line a function, then how to call one. */
 export function formatListing(entries: readonly CatalogEntry[], address: Deno.NetAddr, version: string): string {
@@ -72,10 +73,10 @@ function howToCall(entries: readonly CatalogEntry[], target: string): readonly s
 }
 
 /** A function as `list` shows it; what runs nowhere has fewer columns. */
-export interface ListedFunction extends Partial<Omit<FunctionStatus, "state">> {
+export interface ListedFunction extends Partial<Omit<MergedFunction, "state">> {
   readonly name: string;
   readonly version: string;
-  readonly state: FunctionStatus["state"] | "not running";
+  readonly state: MergedFunction["state"] | "not running";
 }
 
 /** What `list` shows: a server's functions, or a folder's where no server runs. */
@@ -89,11 +90,16 @@ export interface Listed {
   readonly folder?: string;
   readonly port?: number;
   readonly functions: readonly ListedFunction[];
+  readonly processes?: readonly ProcessStatus[];
 }
 
-const COLUMNS: Readonly<Record<string, (row: ListedFunction) => string | number | undefined>> = {
+/** What the columns of a table are called, and what is in them. */
+type Columns<T> = Readonly<Record<string, (row: T) => string | number | undefined>>;
+
+const FUNCTION_COLUMNS: Columns<ListedFunction> = {
   function: ({ name, version, revision }) => `${name}@${version}${revision ? ` r${revision}` : ""}`,
-  state: ({ state }) => state,
+  state: ({ state, states }) =>
+    states ? Object.entries(states).map(([each, count]) => `${each} ${count}`).join(", ") : state,
   isolation: ({ isolation }) => isolation,
   instances: ({ instances, maxInstances }) =>
     maxInstances === undefined ? undefined : `${instances ?? 0}/${maxInstances}`,
@@ -103,21 +109,40 @@ const COLUMNS: Readonly<Record<string, (row: ListedFunction) => string | number 
   permissions: ({ permissions }) => permissions,
 };
 
-/** The text of `list`: one line a function, under the names of the columns. */
-export function formatStatus({ version, state, address, pid, folder, port, functions }: Listed): string {
+const PROCESS_COLUMNS: Columns<ProcessStatus> = {
+  process: ({ process }) => process,
+  pid: ({ pid }) => pid,
+  state: ({ state }) => state,
+  calls: ({ callsStarted }) => callsStarted,
+  failed: ({ callsFailed }) => callsFailed,
+  "in progress": ({ callsStarted, callsFinished }) => callsStarted - callsFinished,
+  sessions: ({ sessions }) => sessions,
+  memory: ({ rssBytes }) => `${Math.round(rssBytes / 1024 ** 2)} MB`,
+};
+
+/** The text of `list`: one line a function, then one a process where there are several. */
+export function formatStatus(
+  { version, state, address, pid, folder, port, functions, processes = [] }: Listed,
+): string {
   const where = address === undefined ? `in ${folder}, no server on port ${port}` : `on grpc://${address}`;
   const how = address === undefined ? "" : `, ${state}, process ${pid}`;
-  const shown = Object.entries(COLUMNS).map(([title, cellOf]) => {
-    const cells = functions.map((row) => String(cellOf(row) ?? ""));
+  return [
+    `tensorlet ${version}: ${count(functions)} ${where}${how}`,
+    "",
+    ...table(FUNCTION_COLUMNS, functions),
+    ...processes.length > 1 ? ["", ...table(PROCESS_COLUMNS, processes)] : [],
+  ].join("\n");
+}
+
+// Rows under the names of the columns; columns that are empty are left out.
+function table<T>(columns: Columns<T>, rows: readonly T[]): readonly string[] {
+  if (rows.length === 0) return [];
+  const shown = Object.entries(columns).map(([title, cellOf]) => {
+    const cells = rows.map((row) => String(cellOf(row) ?? ""));
     const width = Math.max(title.length, ...cells.map(({ length }) => length));
     return { isEmpty: cells.every((cell) => cell === ""), cells: [title, ...cells].map((cell) => cell.padEnd(width)) };
   }).filter(({ isEmpty }) => !isEmpty);
-  const lines = [-1, ...functions.keys()].map((i) =>
-    `  ${shown.map(({ cells }) => cells[i + 1]).join("  ")}`.trimEnd()
-  );
-  return [`tensorlet ${version}: ${count(functions)} ${where}${how}`, "", ...functions.length > 0 ? lines : []].join(
-    "\n",
-  );
+  return [-1, ...rows.keys()].map((i) => `  ${shown.map(({ cells }) => cells[i + 1]).join("  ")}`.trimEnd());
 }
 
 function count(functions: readonly unknown[]): string {

@@ -3,7 +3,7 @@ import { assemble, DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../asse
 import type { Interceptor } from "../core/call.ts";
 import type { Catalog, ModelState } from "../core/catalog.ts";
 import { type AnyModel, resolveModel } from "../core/define.ts";
-import type { Logger } from "../core/log.ts";
+import { type Logger, quieter } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
 import { within } from "../core/signal.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
@@ -12,11 +12,12 @@ import { PROTOCOLS } from "../protocols/mod.ts";
 import { DEFAULT_KEEPALIVE } from "../transports/grpc/keepalive.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
 import { inlinePool } from "../workers/inline.ts";
-import type { FunctionStatus, Verdicts } from "./control.ts";
+import type { Verdicts } from "./control.ts";
 import { FunctionFolder } from "./folder.ts";
 import { folderUrl } from "./loader.ts";
 import { createStderrLogger } from "./log_format.ts";
 import type { Isolation } from "./manifest.ts";
+import type { Counters, FunctionStatus } from "./status.ts";
 
 /** Where to listen. */
 export interface ListenOptions {
@@ -69,6 +70,8 @@ export interface ProcessOptions extends ServeOptions {
   readonly onDescribing?: (active: boolean) => void;
   /** Told of a function with a verdict whose files have changed. */
   readonly onChanged?: (name: string) => void;
+  /** Another process of the server says what is loaded and reloaded: this one only at `debug`. */
+  readonly isQuiet?: boolean;
 }
 
 /** Where a server is in its life. */
@@ -110,7 +113,7 @@ export async function serve(
   const log = options.log ?? createStderrLogger("text", "info");
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
-  logStates(registry, log);
+  logStates(registry, options.isQuiet ? quieter(log) : log);
   const unfit = Promise.withResolvers<UnfitServer>();
   let folder: FunctionFolder | undefined;
   if (typeof models === "string" || models instanceof URL) {
@@ -122,6 +125,7 @@ export async function serve(
       watch: options.watch,
       onChanged: options.onChanged,
       isCareful: options.isCareful,
+      isQuiet: options.isQuiet,
       onDescribing: options.onDescribing,
       onStuck(name) {
         log.error("A worker cannot be ended: its thread goes on until this process ends", { model: name });
@@ -143,7 +147,7 @@ export async function serve(
     ...options.sessions && { sessionStore: options.sessions },
     log,
   });
-  assembly.sessions.greet();
+  if (!options.isQuiet) assembly.sessions.greet();
   const grpc = await serveGrpc(assembly.services, {
     hostname: options.grpc?.hostname ?? "127.0.0.1",
     port: options.grpc?.port ?? 50051,
@@ -205,6 +209,8 @@ export interface ProcessServer extends Server {
   busy(): readonly string[];
   /** What tells a function's files from other ones, by name. */
   fingerprints(): Readonly<Record<string, string>>;
+  /** What has come and gone. */
+  counters(): Counters;
 }
 
 class RunningServer implements ProcessServer {
@@ -269,6 +275,17 @@ class RunningServer implements ProcessServer {
 
   fingerprints(): Readonly<Record<string, string>> {
     return this.#parts.folder?.fingerprints() ?? {};
+  }
+
+  counters(): Counters {
+    const { calls, sessions } = this.#parts.assembly;
+    return {
+      callsStarted: calls.started,
+      callsFinished: calls.finished,
+      callsFailed: calls.failed,
+      sessions: sessions.size,
+      rssBytes: Deno.memoryUsage().rss,
+    };
   }
 
   get finished(): Promise<void> {

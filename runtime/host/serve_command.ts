@@ -1,18 +1,20 @@
 // A server as a process: says what it serves and how to call it, and stops when it is told to.
 import denoJson from "../../deno.json" with { type: "json" };
-import type { Logger } from "../core/log.ts";
+import { type Logger, withFields } from "../core/log.ts";
 import { hasGoawayFault } from "../transports/grpc/http2_patch.ts";
+import { formatAddress } from "./address.ts";
 import type { Config } from "./config.ts";
-import { formatAddress, SIGNALS, type Start, statusOf } from "./control.ts";
+import { type Role, SIGNALS, type Start } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { ConfigError } from "./error.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessServer, serve } from "./serve.ts";
+import { mergeStatuses, statusOf } from "./status.ts";
 import { openStore } from "../stores/open.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
-import type { SupervisorLink } from "./supervised.ts";
+import { failedFunctions, type SupervisorLink } from "./supervised.ts";
 
 const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is taken",
@@ -23,27 +25,49 @@ const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EAI_AGAIN: "there is no such host",
 };
 
+/** What the command is to do, with the number of processes decided. */
+export interface ServerConfig extends Config {
+  readonly processes: number;
+}
+
 /** Serves until it is told to stop; resolves to the exit status. `alone` says why there is no supervisor. */
 export async function runServer(
-  config: Config,
+  config: ServerConfig,
   link: SupervisorLink | undefined,
   alone: string | undefined,
 ): Promise<number> {
-  const log = createStderrLogger(config.logFormat, config.logLevel);
-  keepAlive(log);
+  const common = createStderrLogger(config.logFormat, config.logLevel);
+  keepAlive(common);
   const start = await link?.start(config);
-  const sessions = config.sessions.kind === "memory" ? undefined : await openStore(config.sessions);
+  const log = start && config.processes > 1 ? withFields(common, { process: start.place }) : common;
+  const role = start?.role ?? "first";
+  const sessions = await openSessions(config, start);
   const server = await listen(config, start, sessions, link, log);
-  if (start?.first ?? true) warn(log, alone);
+  if (role === "first") warn(config, log, alone);
   const end = link ? link.follow(server, denoJson.version) : runAlone(server, log);
-  announce(config, server, start?.first ?? true, log);
+  announce(config, server, role, log);
   const why = await end;
   await sessions?.close();
   log.info(why);
   return 0;
 }
 
-function warn(log: Logger, alone: string | undefined): void {
+// A client that comes back may come to another process.
+async function openSessions(
+  { sessions, hasChosenSessions }: ServerConfig,
+  start: Start | undefined,
+): Promise<SessionStore | undefined> {
+  if (sessions.kind !== "memory") return await openStore(sessions);
+  if (hasChosenSessions || start?.folder === undefined) return undefined;
+  return await openStore({ kind: "kv", path: `${start.folder}/sessions.db` });
+}
+
+function warn({ processes, sessions, hasChosenSessions }: ServerConfig, log: Logger, alone: string | undefined): void {
+  if (processes > 1 && hasChosenSessions && sessions.kind === "memory") {
+    log.warn(
+      `sessions are kept in the memory of each of the ${processes} processes: a client that comes back may not find its own`,
+    );
+  }
   const version = Deno.version.deno;
   if (hasGoawayFault(version)) {
     log.warn(
@@ -54,7 +78,7 @@ function warn(log: Logger, alone: string | undefined): void {
 }
 
 async function listen(
-  config: Config,
+  config: ServerConfig,
   start: Start | undefined,
   sessions: SessionStore | undefined,
   link: SupervisorLink | undefined,
@@ -73,6 +97,7 @@ async function listen(
       watch,
       verdicts,
       isCareful,
+      isQuiet: start !== undefined && start.place > 1,
       ...sessions && { sessions },
       ...link && {
         onChanged: (name) => link.changed(name),
@@ -87,16 +112,18 @@ async function listen(
   }
 }
 
-function announce({ logFormat }: Config, server: ProcessServer, isFirst: boolean, log: Logger): void {
+function announce({ logFormat, processes }: ServerConfig, server: ProcessServer, role: Role, log: Logger): void {
   const address = `grpc://${formatAddress(server.addresses.grpc)}`;
   const entries = [...server.functions.list()];
-  if (!isFirst) log.info("serving again", { address, pid: Deno.pid });
+  if (role !== "first") log[role === "replacement" ? "info" : "debug"]("serving again", { address, pid: Deno.pid });
   else if (logFormat === "text") console.log(formatListing(entries, server.addresses.grpc, denoJson.version));
   else log.info("serving", { address, functions: entries });
+  // The supervisor says when all of them are.
+  if (processes > 1 && role !== "replacement") return;
   const start = performance.now();
   server.ready.then(() => {
     if (server.state !== "ready") return;
-    const failed = [...server.functions.list()].filter(({ state }) => state === "failed").map(({ name }) => name);
+    const failed = failedFunctions(server);
     if (failed.length > 0) log.warn(`not all functions can be called: ${failed.join(", ")} failed`);
     else log.info("ready", { ms: Math.round(performance.now() - start) });
   });
@@ -104,7 +131,8 @@ function announce({ logFormat }: Config, server: ProcessServer, isFirst: boolean
 
 async function runAlone(server: ProcessServer, log: Logger): Promise<"stopped"> {
   const { port } = server.addresses.grpc;
-  const closeSocket = openControlSocket(port, () => Promise.resolve(statusOf(server, denoJson.version)), log);
+  const status = () => Promise.resolve(mergeStatuses([statusOf(server, denoJson.version)], 1));
+  const closeSocket = openControlSocket(port, status, log);
   const unlisten = Object.entries(SIGNALS).map(([signal, exitCode]) =>
     onSignal(signal as Deno.Signal, () => {
       if (server.state === "draining" || server.state === "stopped") Deno.exit(exitCode);

@@ -1,30 +1,26 @@
 // The supervisor as a process: starts the server's processes with its own command line, and hears the signals.
 import { type ChildProcess, spawn } from "node:child_process";
-import {
-  formatAddress,
-  type FromChild,
-  type Settings,
-  SIGNALS,
-  type StopSignal,
-  SUPERVISED,
-  type ToChild,
-} from "./control.ts";
+import { formatAddress } from "./address.ts";
+import type { ProcessEvents, ServerProcess } from "./child.ts";
+import { type FromChild, type Settings, SIGNALS, type StopSignal, SUPERVISED, type ToChild } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { wrapper } from "../workers/wrapper.ts";
-import { type ProcessEvents, type ServerProcess, Supervisor } from "./supervisor.ts";
+import { Supervisor } from "./supervisor.ts";
 
 /** Runs a server by `command`, the arguments of this Deno, again and again; resolves to the exit status. */
 export async function supervise(command: readonly string[]): Promise<number> {
   let log = createStderrLogger("text", "info");
   keepAlive(log);
   let closeSocket = () => {};
+  let folder: string | undefined;
   const supervisor = new Supervisor({
     spawn: (events) => spawnServer(command, events),
     createLog: (settings) => settings ? log = createStderrLogger(settings.logFormat, settings.logLevel) : log,
     refusesPort,
+    makeFolder: () => folder = makeFolder(),
     reusePort: Deno.build.os === "linux",
     onListening: (port) => closeSocket = openControlSocket(port, () => supervisor.status(), log),
   });
@@ -38,6 +34,7 @@ export async function supervise(command: readonly string[]): Promise<number> {
     return await supervisor.finished;
   } finally {
     closeSocket();
+    if (folder !== undefined) removeFolder(folder);
     unlisten.forEach((remove) => remove());
   }
 }
@@ -58,6 +55,24 @@ function refusesPort({ hostname, port }: Settings): boolean {
     if (!(error instanceof Deno.errors.AddrInUse)) return false;
     console.error(`error: Cannot listen on ${formatAddress({ hostname, port })}: the port is taken`);
     return true;
+  }
+}
+
+// For what several processes share: only this user may read it.
+function makeFolder(): string | undefined {
+  try {
+    return Deno.makeTempDirSync({ prefix: "tensorlet-shared-" });
+  } catch (error) {
+    console.error(`error: Cannot make a folder for what the processes share: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+function removeFolder(folder: string): void {
+  try {
+    Deno.removeSync(folder, { recursive: true });
+  } catch {
+    // Somebody else has done so.
   }
 }
 

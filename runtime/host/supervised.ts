@@ -5,12 +5,12 @@ import {
   type Settings,
   SIGNALS,
   type Start,
-  statusOf,
   type StopSignal,
   SUPERVISED,
   type ToChild,
 } from "./control.ts";
 import type { ProcessServer } from "./serve.ts";
+import { statusOf } from "./status.ts";
 
 /** How often is looked at what may have changed. */
 const TICK_MS = 100;
@@ -38,6 +38,7 @@ class Link implements SupervisorLink {
   readonly #started = Promise.withResolvers<Start>();
   #server: ProcessServer | undefined;
   #version = "";
+  #place = 1;
   #isRetired = false;
 
   constructor() {
@@ -56,7 +57,9 @@ class Link implements SupervisorLink {
 
   async start(settings: Settings): Promise<Start> {
     this.#send({ type: "hello", settings });
-    return await this.#started.promise;
+    const start = await this.#started.promise;
+    this.#place = start.place;
+    return start;
   }
 
   changed(name: string): void {
@@ -72,7 +75,7 @@ class Link implements SupervisorLink {
     this.#version = version;
     this.#send({ type: "listening", port: server.addresses.grpc.port });
     this.#send({ type: "files", fingerprints: server.fingerprints() });
-    server.ready.then(() => this.#send({ type: "ready" }));
+    server.ready.then(() => this.#send({ type: "ready", failed: failedFunctions(server) }));
     server.unfit.then(({ function: name }) => this.#send({ type: "unfit", function: name }));
     await server.finished;
     return this.#isRetired ? "retired" : "stopped";
@@ -105,15 +108,20 @@ class Link implements SupervisorLink {
         if (message.now !== undefined) Deno.exit(SIGNALS[message.now]);
         return void this.#server?.shutdown();
       case "reload":
-        return void this.#server?.reload();
+        return void this.#server?.reload().then(() => this.#send({ type: "reloaded" }));
       case "ping":
         return this.#send({ type: "pong" });
       case "status":
-        if (this.#server) this.#send({ type: "status", status: statusOf(this.#server, this.#version) });
+        if (this.#server) this.#send({ type: "status", status: statusOf(this.#server, this.#version, this.#place) });
     }
   }
 
   #send(message: FromChild): void {
     if (process.connected) process.send!(message, () => {});
   }
+}
+
+/** The functions that cannot be called. */
+export function failedFunctions({ functions }: Pick<ProcessServer, "functions">): readonly string[] {
+  return [...functions.list()].filter(({ state }) => state === "failed").map(({ name }) => name);
 }

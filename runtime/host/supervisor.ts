@@ -1,48 +1,23 @@
-// Keeps a server's process running: replaces one that died or cannot go on, and ends it when it is told to. Knows neither
-// processes nor signals: those are handed in. Light: imports nothing of the server.
-import { within } from "../core/signal.ts";
-import type { Logger } from "../core/log.ts";
+// Keeps a server running: as many processes as it is to have, each in a slot that replaces it, and what they share: one
+// port, what is known of functions that end processes, the turns in which they reload, the end. Knows neither processes
+// nor signals: those are handed in. Light: imports nothing of the server.
+import { type Logger, withFields } from "../core/log.ts";
 import { Blame } from "./blame.ts";
-import {
-  type Fingerprints,
-  type FromChild,
-  type ServerStatus,
-  type Settings,
-  SIGNALS,
-  type StopSignal,
-  type ToChild,
-} from "./control.ts";
-
-/** How a process ended. */
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: string | null;
-  /** Why it could not even be started. */
-  readonly error?: string;
-}
-
-/** A process that serves. */
-export interface ServerProcess {
-  readonly pid: number;
-  send(message: ToChild): void;
-  /** Ends it at once. */
-  kill(): void;
-}
-
-/** What a process tells whoever started it. */
-export interface ProcessEvents {
-  onMessage(message: FromChild): void;
-  /** Called once, later than the start. */
-  onExit(exit: Exit): void;
-}
+import type { Child, Spawn } from "./child.ts";
+import { type Settings, SIGNALS, type StopSignal } from "./control.ts";
+import { Slot, type SlotHost } from "./slot.ts";
+import { mergeStatuses, type ServerStatus } from "./status.ts";
+import { Turns } from "./turns.ts";
 
 /** What a supervisor works with. */
 export interface SupervisorOptions {
-  readonly spawn: (events: ProcessEvents) => ServerProcess;
+  readonly spawn: Spawn;
   /** Before `settings` are known, those that are usual. */
   readonly createLog: (settings: Settings | undefined) => Logger;
   /** Whether nobody may listen there, because somebody does; says so. */
   readonly refusesPort: (settings: Settings) => boolean;
+  /** Makes a folder for what several processes share; undefined where it cannot, which it has said. */
+  readonly makeFolder: () => string | undefined;
   /** Whether two processes can listen at the same time. */
   readonly reusePort: boolean;
   /** The server listens for the first time. */
@@ -51,64 +26,37 @@ export interface SupervisorOptions {
 
 /** Misuse of the command line, as for shells. */
 const USAGE_ERROR = 2;
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 30_000;
-/** A process that has served for so long starts with a clean slate. */
-const STABLE_MS = 60_000;
-/** What a replacement gets to load its warm functions before it takes over all the same. */
-const READY_MS = 60_000;
-/** What a process gets to end beyond the time that its calls get. */
-const RETIRE_EXTRA_MS = 2_000;
 const SHUTDOWN_EXTRA_MS = 10_000;
 const NOW_MS = 500;
-const STATUS_MS = 2_000;
 
 const DEFAULT_TIMES = { graceMs: 10_000, drainMs: 10_000 };
 
-class Child {
-  process!: ServerProcess;
-  stage: "booting" | "starting" | "listening" | "ready" = "booting";
-  busy: readonly string[] = [];
-  /** It imports files of functions. */
-  isDescribing = false;
-  fingerprints: Fingerprints = {};
-  /** It has a worker that cannot be ended, of that function. */
-  unfit: string | undefined;
-  /** Of whatever it has to have done by some time. */
-  deadline: ReturnType<typeof setTimeout> | undefined;
-
-  get listens(): boolean {
-    return this.stage === "listening" || this.stage === "ready";
-  }
-}
-
-/** Keeps one process serving. */
+/** Keeps a server's processes serving. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #blame = new Blame();
+  readonly #turns = new Turns();
   readonly #finished = Promise.withResolvers<number>();
-  readonly #retiring = new Set<Child>();
+  readonly #slots: Slot[] = [];
   #log: Logger;
   #settings: Settings | undefined;
+  /** What the processes share; undefined where there is only one. */
+  #folder: string | undefined;
   #port = 0;
-  #hasServed = false;
+  /** `performance.now()` when the server began to listen. */
+  #servedSince: number | undefined;
   #isFinished = false;
-  /** The process that takes calls, or will when it has started. */
-  #serving: Child | undefined;
-  /** The process that is to replace it. */
-  #fresh: Child | undefined;
-  #failures = 0;
+  /** Functions that some process could not load; undefined when it has been said that all are ready. */
+  #failed: Set<string> | undefined = new Set();
   /** Importing a function's file has ended a process. */
   #isCareful = false;
-  #launching: ReturnType<typeof setTimeout> | undefined;
-  #stable: ReturnType<typeof setTimeout> | undefined;
   #stopping: { readonly deadline: ReturnType<typeof setTimeout>; readonly code: number } | undefined;
-  #statusWaiters: ((status: ServerStatus) => void)[] = [];
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#log = options.createLog(undefined);
-    this.#serving = this.#launch();
+    // The others join the first one when it has found what there is to serve, and its port.
+    this.#addSlot();
   }
 
   /** Resolves with the exit status, when no process is left. */
@@ -122,189 +70,124 @@ export class Supervisor {
     else this.#stop(signal);
   }
 
-  /** Has the server look at its folder again. */
+  /** Has the processes look at their folder again, one after the other. */
   reload(): void {
-    for (const child of [this.#serving, this.#fresh]) if (child?.listens) child.process.send({ type: "reload" });
+    if (!this.#stopping) { for (const slot of this.#slots) slot.reload(); }
   }
 
-  /** What the server says of itself; undefined where it does not answer. */
+  /** What the server says of itself; undefined where none of its processes answers. */
   async status(): Promise<ServerStatus | undefined> {
-    if (!this.#serving?.listens) return undefined;
-    let status: ServerStatus | undefined;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#statusWaiters.push((answer) => {
-      status = answer;
-      resolve();
-    });
-    this.#serving.process.send({ type: "status" });
-    await within(STATUS_MS, promise);
-    return status;
+    const statuses = await Promise.all(this.#slots.map((slot) => slot.status()));
+    return mergeStatuses(statuses.filter((status) => status !== undefined), this.#slots.length);
   }
 
-  #children(): readonly Child[] {
-    return [this.#serving, this.#fresh, ...this.#retiring].filter((child) => child !== undefined);
+  #addSlot(): void {
+    const place = this.#slots.length + 1;
+    this.#slots.push(new Slot(place, this.#hostOf(place)));
   }
 
-  #launch(): Child {
-    const child = new Child();
-    child.process = this.#options.spawn({
-      onMessage: (message) => this.#onMessage(child, message),
-      onExit: (exit) => this.#onExit(child, exit),
-    });
-    return child;
+  #hostOf(place: number): SlotHost {
+    // deno-lint-ignore no-this-alias -- its getters have another one
+    const supervisor = this;
+    const { spawn, reusePort } = this.#options;
+    return {
+      spawn,
+      reusePort,
+      turns: this.#turns,
+      get log() {
+        return supervisor.#isOneOfMany ? withFields(supervisor.#log, { process: place }) : supervisor.#log;
+      },
+      get drainMs() {
+        return (supervisor.#settings ?? DEFAULT_TIMES).drainMs;
+      },
+      get hasServed() {
+        return supervisor.#servedSince !== undefined;
+      },
+      get isStopping() {
+        return supervisor.#stopping !== undefined || supervisor.#isFinished;
+      },
+      greet: (slot, child, settings) => this.#greet(slot, child, settings),
+      onListening: (port) => this.#onListening(port),
+      onReady: (failed) => this.#onReady(failed),
+      onChanged: (name) => this.#blame.forgive(name),
+      onUnfit(child, name) {
+        supervisor.#blame.strike([name], child.fingerprints);
+        this.log.warn(`A worker of function "${name}" cannot be ended: another process takes over`, { pid: child.pid });
+      },
+      onDeath(child) {
+        return supervisor.#onDeath(child, this.log);
+      },
+      onStopped: () => this.#finishIfAllGone(),
+      finish: (code) => this.#finish(code),
+    };
   }
 
-  // At once the first time, then later and later.
-  #scheduleLaunch(): number {
-    const delayMs = this.#failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (this.#failures - 1), MAX_BACKOFF_MS);
-    this.#failures++;
-    this.#launching = setTimeout(() => {
-      this.#launching = undefined;
-      if (this.#serving) this.#launchFresh();
-      else this.#serving = this.#launch();
-    }, delayMs);
-    return delayMs;
+  get #isOneOfMany(): boolean {
+    return (this.#settings?.processes ?? 1) > 1;
   }
 
-  #launchFresh(): void {
-    const fresh = this.#fresh = this.#launch();
-    fresh.deadline = setTimeout(() => {
-      if (fresh.listens) return this.#promote(fresh);
-      this.#log.error(`The new process does not listen after ${READY_MS} ms`, { pid: fresh.process.pid });
-      fresh.process.kill();
-    }, READY_MS);
-  }
-
-  #onMessage(child: Child, message: FromChild): void {
-    switch (message.type) {
-      case "hello":
-        return this.#onHello(child, message.settings);
-      case "listening":
-        child.stage = "listening";
-        this.#port = message.port;
-        if (!this.#hasServed) this.#options.onListening?.(message.port);
-        this.#hasServed = true;
-        return;
-      case "ready":
-        child.stage = "ready";
-        if (child === this.#fresh) this.#promote(child);
-        else if (child === this.#serving) this.#watchStability();
-        return;
-      case "files":
-        child.fingerprints = message.fingerprints;
-        return;
-      case "busy":
-        child.busy = message.functions;
-        return;
-      case "unfit":
-        return this.#onUnfit(child, message.function);
-      case "changed":
-        return this.#blame.forgive(message.function);
-      case "pong":
-        return;
-      case "describing":
-        child.isDescribing = message.active;
-        return;
-      case "status":
-        for (const resolve of this.#statusWaiters.splice(0)) resolve(message.status);
-    }
-  }
-
-  #onHello(child: Child, settings: Settings): void {
+  #greet(slot: Slot, child: Child, settings: Settings): void {
+    if (this.#isFinished) return;
     if (!this.#settings) this.#log = this.#options.createLog(settings);
-    this.#settings = settings;
-    // Where nobody has been asked to share the port, somebody else holds it. Our own children share it.
-    if (!this.#hasServed && this.#options.refusesPort(settings)) {
-      child.process.kill();
+    // How many there are is decided once.
+    this.#settings = { ...settings, processes: this.#settings?.processes ?? settings.processes };
+    const hasServed = this.#servedSince !== undefined;
+    if (!hasServed && !this.#prepare(settings)) {
+      child.kill();
       return this.#finish(USAGE_ERROR);
     }
-    child.stage = "starting";
-    child.process.send({
+    child.send({
       type: "start",
-      port: this.#hasServed ? this.#port : settings.port,
+      port: hasServed ? this.#port : settings.port,
       reusePort: this.#options.reusePort,
-      first: !this.#hasServed,
+      role: slot.role,
+      place: slot.place,
+      ...this.#folder !== undefined && { folder: this.#folder },
       verdicts: this.#blame.verdicts(),
       isCareful: this.#isCareful,
     });
   }
 
-  #onUnfit(child: Child, name: string): void {
-    if (child.unfit !== undefined || this.#retiring.has(child)) return;
-    child.unfit = name;
-    this.#blame.strike([name], child.fingerprints);
-    this.#log.warn(`A worker of function "${name}" cannot be ended: another process takes over`, {
-      pid: child.process.pid,
-    });
-    if (child === this.#serving) this.#replaceServing();
+  // Whether there can be a server, as far as that can be told before its first process has tried.
+  #prepare(settings: Settings): boolean {
+    // Where nobody has been asked to share the port, somebody else holds it. Our own children share it.
+    if (this.#options.refusesPort(settings)) return false;
+    if (!this.#isOneOfMany) return true;
+    this.#folder ??= this.#options.makeFolder();
+    return this.#folder !== undefined;
   }
 
-  #replaceServing(): void {
-    clearTimeout(this.#stable);
-    if (this.#stopping || this.#fresh || this.#launching !== undefined) return;
-    this.#scheduleLaunch();
-    if (!this.#options.reusePort) this.#retireServing(); // it has to free the port first
+  #onListening(port: number): void {
+    if (this.#servedSince !== undefined) return;
+    this.#servedSince = performance.now();
+    this.#port = port;
+    this.#options.onListening?.(port);
+    if (this.#stopping) return;
+    while (this.#slots.length < this.#settings!.processes) this.#addSlot();
   }
 
-  #promote(fresh: Child): void {
-    clearTimeout(fresh.deadline);
-    this.#fresh = undefined;
-    if (this.#serving) this.#retireServing();
-    this.#serving = fresh;
-    this.#watchStability();
-    if (fresh.unfit !== undefined) this.#replaceServing();
+  // One process says so by itself.
+  #onReady(failed: readonly string[]): void {
+    if (!this.#failed || !this.#isOneOfMany) return;
+    for (const name of failed) this.#failed.add(name);
+    if (!this.#slots.every(({ isReady }) => isReady)) return;
+    const names = [...this.#failed];
+    this.#failed = undefined;
+    if (names.length > 0) return this.#log.warn(`not all functions can be called: ${names.join(", ")} failed`);
+    const ms = Math.round(performance.now() - this.#servedSince!);
+    this.#log.info("ready", { ms, processes: this.#slots.length });
   }
 
-  #retireServing(): void {
-    const old = this.#serving!;
-    const drainMs = (this.#settings ?? DEFAULT_TIMES).drainMs;
-    this.#serving = undefined;
-    clearTimeout(this.#stable);
-    this.#retiring.add(old);
-    old.process.send({ type: "retire", drainMs });
-    old.deadline = setTimeout(() => {
-      this.#log.warn("The old process does not end: it is killed", { pid: old.process.pid });
-      old.process.kill();
-    }, drainMs + RETIRE_EXTRA_MS);
-  }
-
-  #watchStability(): void {
-    clearTimeout(this.#stable);
-    this.#stable = setTimeout(() => this.#failures = 0, STABLE_MS);
-  }
-
-  #onExit(child: Child, exit: Exit): void {
-    clearTimeout(child.deadline);
-    if (this.#isFinished) return;
-    const isRetired = this.#retiring.delete(child);
-    const wasServing = child === this.#serving;
-    if (wasServing) this.#serving = undefined;
-    if (child === this.#fresh) this.#fresh = undefined;
-    const how = { pid: child.process.pid, ...describeExit(exit) };
-    if (this.#stopping) return this.#finishIfAllGone();
-    if (isRetired) return this.#log.info("The old process has ended", how);
-    // What it printed says why; another one would fail in the same way.
-    if (!this.#hasServed && exit.code !== null) return this.#finish(exit.code);
-    clearTimeout(wasServing ? this.#stable : undefined);
+  #onDeath(child: Child, log: Logger): { readonly suspects?: readonly string[] } {
     if (child.isDescribing && !this.#isCareful) {
       this.#isCareful = true;
-      this.#log.warn("It died while it imported functions: each is imported in a process of its own from now on", {
-        pid: child.process.pid,
+      log.warn("It died while it imported functions: each is imported in a process of its own from now on", {
+        pid: child.pid,
       });
     }
     const suspects = child.busy.filter((name) => name !== child.unfit);
     this.#blame.strike(suspects, child.fingerprints);
-    const fields = { ...how, ...suspects.length > 0 && { suspects } };
-    const what = wasServing ? "The server's process died" : "The process that was to take over died";
-    if (wasServing && this.#fresh) {
-      this.#log.error(`${what}: the new one takes over`, fields);
-      this.#promote(this.#fresh);
-    } else if (this.#launching !== undefined) {
-      this.#log.error(`${what}: another one is about to start`, fields);
-    } else {
-      const restartInMs = this.#scheduleLaunch();
-      this.#log.error(`${what}: another one is started`, { ...fields, restartInMs });
-    }
+    return suspects.length > 0 ? { suspects } : {};
   }
 
   #stop(signal: StopSignal): void {
@@ -312,13 +195,7 @@ export class Supervisor {
     this.#log.info(`${signal}: finishing the calls in progress; once more to stop now`);
     const deadline = setTimeout(() => this.#killAll(), graceMs + SHUTDOWN_EXTRA_MS);
     this.#stopping = { deadline, code: 0 };
-    clearTimeout(this.#launching);
-    clearTimeout(this.#stable);
-    for (const child of this.#children()) {
-      // One that does not serve yet has nothing to finish, and one that retires does so already.
-      if (!child.listens) child.process.kill();
-      else if (!this.#retiring.has(child)) child.process.send({ type: "shutdown" });
-    }
+    for (const slot of this.#slots) slot.stop();
     this.#finishIfAllGone();
   }
 
@@ -327,26 +204,21 @@ export class Supervisor {
     clearTimeout(this.#stopping!.deadline);
     const deadline = setTimeout(() => this.#killAll(), NOW_MS);
     this.#stopping = { deadline, code: SIGNALS[signal] };
-    for (const child of this.#children()) child.process.send({ type: "shutdown", now: signal });
+    for (const slot of this.#slots) slot.stopNow(signal);
   }
 
   #killAll(): void {
-    for (const child of this.#children()) child.process.kill();
+    for (const { children } of this.#slots) for (const child of children) child.kill();
   }
 
   #finishIfAllGone(): void {
-    if (this.#children().length > 0) return;
-    clearTimeout(this.#stopping!.deadline);
-    this.#finish(this.#stopping!.code);
+    if (!this.#stopping || this.#slots.some(({ children }) => children.length > 0)) return;
+    clearTimeout(this.#stopping.deadline);
+    this.#finish(this.#stopping.code);
   }
 
   #finish(code: number): void {
     this.#isFinished = true;
     this.#finished.resolve(code);
   }
-}
-
-function describeExit({ code, signal, error }: Exit): Readonly<Record<string, unknown>> {
-  if (error !== undefined) return { error };
-  return signal !== null ? { signal } : { status: code };
 }

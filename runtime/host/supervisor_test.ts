@@ -1,98 +1,6 @@
-import { assert, assertEquals, assertExists } from "tensorlet/assert";
-import { FakeClock, settled } from "../../test/harness/clock.ts";
-import { createLogger, type LogRecord } from "../core/log.ts";
-import type { FromChild, ServerStatus, Settings, Start, ToChild } from "./control.ts";
-import { type Exit, type ProcessEvents, Supervisor, type SupervisorOptions } from "./supervisor.ts";
-
-const SETTINGS: Settings = {
-  hostname: "127.0.0.1",
-  port: 0,
-  graceMs: 10_000,
-  drainMs: 5_000,
-  logFormat: "text",
-  logLevel: "info",
-};
-const CRASH: Exit = { code: null, signal: "SIGSEGV" };
-const PORT = 4321;
-
-/** A server's process that does what a test says. */
-class FakeProcess {
-  readonly sent: ToChild[] = [];
-  isKilled = false;
-  readonly #events: ProcessEvents;
-  readonly pid: number;
-
-  constructor(events: ProcessEvents, pid: number) {
-    this.#events = events;
-    this.pid = pid;
-  }
-
-  send(message: ToChild): void {
-    this.sent.push(message);
-  }
-
-  kill(): void {
-    this.isKilled = true;
-  }
-
-  says(...messages: readonly FromChild[]): this {
-    for (const message of messages) this.#events.onMessage(message);
-    return this;
-  }
-
-  exits(exit: Exit = { code: 0, signal: null }): void {
-    this.#events.onExit(exit);
-  }
-
-  listens(port = PORT): this {
-    return this.says({ type: "hello", settings: SETTINGS }, { type: "listening", port });
-  }
-
-  serves(port = PORT): this {
-    return this.listens(port).says({ type: "ready" });
-  }
-
-  get start(): Start {
-    const start = this.sent.find(({ type }) => type === "start");
-    assertExists(start);
-    return start as Start;
-  }
-
-  get told(): readonly string[] {
-    return this.sent.map(({ type }) => type);
-  }
-}
-
-class Rig implements Disposable {
-  readonly clock = new FakeClock();
-  readonly processes: FakeProcess[] = [];
-  readonly records: LogRecord[] = [];
-  readonly supervisor: Supervisor;
-  code: number | undefined;
-
-  constructor(options: Partial<SupervisorOptions> = {}) {
-    this.supervisor = new Supervisor({
-      spawn: (events) => {
-        const process = new FakeProcess(events, this.processes.length + 1);
-        this.processes.push(process);
-        return process;
-      },
-      createLog: () => createLogger((record) => this.records.push(record)),
-      refusesPort: () => false,
-      reusePort: true,
-      ...options,
-    });
-    this.supervisor.finished.then((code) => this.code = code);
-  }
-
-  get last(): FakeProcess {
-    return this.processes.at(-1)!;
-  }
-
-  [Symbol.dispose](): void {
-    this.clock[Symbol.dispose]();
-  }
-}
+import { assert, assertEquals } from "tensorlet/assert";
+import { settled } from "../../test/harness/clock.ts";
+import { CRASH, PORT, Rig, SETTINGS, STATUS } from "../../test/harness/supervisor_rig.ts";
 
 Deno.test("Supervisor starts the first process on the port that was asked for, the next on the one that it got", async () => {
   using rig = new Rig();
@@ -101,7 +9,8 @@ Deno.test("Supervisor starts the first process on the port that was asked for, t
     type: "start",
     port: 0,
     reusePort: true,
-    first: true,
+    role: "first",
+    place: 1,
     verdicts: {},
     isCareful: false,
   });
@@ -112,7 +21,8 @@ Deno.test("Supervisor starts the first process on the port that was asked for, t
     type: "start",
     port: PORT,
     reusePort: true,
-    first: false,
+    role: "replacement",
+    place: 1,
     verdicts: {},
     isCareful: false,
   });
@@ -179,7 +89,7 @@ Deno.test("Supervisor retires a process that is unfit when another one is ready"
   await rig.clock.advance(0);
   const fresh = rig.last.listens();
   assertEquals([fresh === old, old.told], [false, ["start"]]);
-  fresh.says({ type: "ready" });
+  fresh.says({ type: "ready", failed: [] });
   assertEquals(old.sent.at(-1), { type: "retire", drainMs: 5_000 });
   await rig.clock.advance(6_999);
   assertEquals(old.isKilled, false);
@@ -240,7 +150,7 @@ Deno.test("Supervisor replaces a replacement that has become unfit too", async (
   using rig = new Rig();
   rig.last.serves().says({ type: "unfit", function: "spin" });
   await rig.clock.advance(0);
-  rig.last.listens().says({ type: "unfit", function: "spin" }, { type: "ready" });
+  rig.last.listens().says({ type: "unfit", function: "spin" }, { type: "ready", failed: [] });
   await rig.clock.advance(100);
   assertEquals(rig.processes.length, 3);
   assertEquals(rig.last.serves().start.verdicts.spin?.isolation, "process");
@@ -345,9 +255,8 @@ Deno.test("Supervisor passes a reload on, and asks for the status", async () => 
   rig.supervisor.reload();
   assertEquals(rig.last.sent.at(-1), { type: "reload" });
   const asked = rig.supervisor.status();
-  const status: ServerStatus = { version: "1", address: "a:1", state: "ready", functions: [] };
-  rig.last.says({ type: "status", status });
-  assertEquals(await asked, status);
+  rig.last.says({ type: "status", status: STATUS });
+  assertEquals((await asked)?.processes, [STATUS]);
   const unanswered = rig.supervisor.status();
   await rig.clock.advance(2_000);
   assertEquals(await unanswered, undefined);

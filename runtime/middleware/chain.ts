@@ -5,13 +5,14 @@ import { batching, type BatchingEnvironment } from "./batching.ts";
 import { deadline, type DeadlineOptions } from "./deadline.ts";
 import { limits, type LimitsOptions } from "./limits.ts";
 import type { Replays } from "./replay.ts";
-import { requestLog } from "./request_log.ts";
+import { type CallCounts, requestLog } from "./request_log.ts";
 import type { Sessions } from "./session.ts";
 import { validate } from "./validate.ts";
 
 /** The options of {@linkcode chain}. */
 export interface ChainOptions extends DeadlineOptions, LimitsOptions, BatchingEnvironment {
   readonly log: Logger;
+  readonly calls: CallCounts;
   readonly sessions: Sessions;
   readonly replays: Replays;
   /** Inside the log, outside the deadline; the first is outermost. */
@@ -25,7 +26,7 @@ export interface ChainOptions extends DeadlineOptions, LimitsOptions, BatchingEn
  */
 export function chain(executor: Invoke, options: ChainOptions): Invoke {
   const interceptors: readonly Interceptor[] = [
-    requestLog(options.log),
+    requestLog(options.log, options.calls),
     ...options.interceptors,
     options.replays.interceptor,
     deadline(options),

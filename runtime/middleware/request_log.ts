@@ -1,16 +1,29 @@
-// One log line per call, and the cause of every internal failure: the client gets a neutral text, the log the rest.
+// One log line per call, and the cause of every internal failure: the client gets a neutral text, the log the rest. Calls
+// are counted on the way.
 import { around, type Ending } from "../core/around.ts";
 import type { Call, Interceptor } from "../core/call.ts";
 import { type ModelError, toModelError } from "../core/error.ts";
 import type { LogFields, Logger } from "../core/log.ts";
 
-/** Logs calls at debug level, and internal failures with their cause at error level. */
-export function requestLog(log: Logger): Interceptor {
+/** How many calls there were. */
+export class CallCounts {
+  started = 0;
+  /** Those that have ended, in whatever way. */
+  finished = 0;
+  /** Those that ended in a failure; that a client left is none. */
+  failed = 0;
+}
+
+/** Logs calls at debug level, and internal failures with their cause at error level; counts them. */
+export function requestLog(log: Logger, calls: CallCounts): Interceptor {
   return (next) => (call) => {
     let start: number;
     let replies = 0;
     return around({
-      enter: () => void (start = performance.now()),
+      enter() {
+        calls.started++;
+        start = performance.now();
+      },
       values: () => next(call),
       onValue(reply) {
         if (reply.type === "failure") logFailure(log, reply.error, fieldsOf(call));
@@ -22,9 +35,12 @@ export function requestLog(log: Logger): Interceptor {
         return error;
       },
       leave(ending) {
+        const code = codeOf(ending);
+        calls.finished++;
+        if (code !== "ok" && code !== "cancelled") calls.failed++;
         log.debug("call", {
           ...fieldsOf(call),
-          code: codeOf(ending),
+          code,
           replies,
           ms: Math.round((performance.now() - start) * 1000) / 1000,
         });

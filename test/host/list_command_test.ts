@@ -1,7 +1,7 @@
 // `list`, beside servers that run, are just replaced, or do not run.
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import { askServer, openControlSocket } from "../../runtime/host/control_socket.ts";
-import type { ServerStatus } from "../../runtime/host/control.ts";
+import { mergeStatuses } from "../../runtime/host/status.ts";
 import { DenoProcess, FUNCTIONS, MAIN, type Result } from "../harness/server_process.ts";
 
 async function run(...args: readonly string[]): Promise<Result> {
@@ -78,7 +78,9 @@ async function untilAnswered(port: number): Promise<unknown> {
 
 Deno.test("openControlSocket() replaces what a killed server left, and nothing of one that runs", async () => {
   const port = freePort();
-  const status: ServerStatus = { version: "1", address: "a:1", state: "ready", functions: [] };
+  const counters = { callsStarted: 0, callsFinished: 0, callsFailed: 0, sessions: 0, rssBytes: 0 };
+  const own = { version: "1", pid: 1, process: 1, address: "a:1", state: "ready", ...counters, functions: [] } as const;
+  const status = mergeStatuses([own], 1)!;
   const close = openControlSocket(port, () => Promise.resolve(status), silent);
   assertEquals(await untilAnswered(port), { pid: Deno.pid, status });
 

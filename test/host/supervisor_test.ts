@@ -1,8 +1,9 @@
 // The supervisor as users have it: real processes, real signals.
 import { assertEquals, assertMatch, assertNotEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
+import type { Exit } from "../../runtime/host/child.ts";
 import type { FromChild, Settings, ToChild } from "../../runtime/host/control.ts";
 import { spawnServer } from "../../runtime/host/supervise.ts";
-import type { Exit } from "../../runtime/host/supervisor.ts";
+
 import { answer, collect } from "../harness/grpc_client.ts";
 import { connect, DenoProcess, FUNCTIONS, MAIN, ROOT } from "../harness/server_process.ts";
 
@@ -276,7 +277,7 @@ class Line {
   async start(settings: Partial<Settings> = {}): Promise<number> {
     const hello = await this.next("hello");
     const { port } = { ...hello.settings, ...settings };
-    this.send({ type: "start", port, reusePort: true, first: false, verdicts: {}, isCareful: false });
+    this.send({ type: "start", port, reusePort: true, role: "replacement", place: 1, verdicts: {}, isCareful: false });
     return (await this.next("listening")).port;
   }
 }
@@ -289,7 +290,8 @@ Deno.test("supervised: says what the supervisor has to know, and obeys", async (
     type: "start",
     port: 0,
     reusePort: true,
-    first: false,
+    role: "replacement",
+    place: 1,
     verdicts: { affine: { isolation: "process", why: "a test", fingerprint: "of older files" } },
     isCareful: false,
   });

@@ -8,6 +8,7 @@ import { supervisorLink } from "../../runtime/host/supervised.ts";
 const SETTINGS: Settings = {
   hostname: "127.0.0.1",
   port: 0,
+  processes: Number(Deno.args[1] ?? 1),
   graceMs: 10_000,
   drainMs: 20_000,
   logFormat: "text",
@@ -59,6 +60,7 @@ async function serveSupervised(): Promise<void> {
       shutdown: (options) => server.shutdown(options),
       reload: () => Promise.resolve(console.log("reloads")),
       status: () => server.status(),
+      counters: () => ({ callsStarted: 0, callsFinished: 0, callsFailed: 0, sessions: 0, rssBytes: 0 }),
       fingerprints: () => ({}),
       [Symbol.asyncDispose]: () => server.shutdown(),
       busy: () => [...busy],
