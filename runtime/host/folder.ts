@@ -63,29 +63,51 @@ export class FunctionFolder {
     this.#verdicts = new Map(Object.entries(options.verdicts ?? {}));
   }
 
-  /** Deploys every function, and begins to watch for changes. Throws `ConfigError` where the folder or its `functions.json` cannot be meant. */
+  /** Deploys every function, and watches for changes. Throws `ConfigError` where the folder or its `functions.json` cannot be meant. */
   async load(): Promise<void> {
-    const functions = await this.#scan();
-    const described = await this.#describe(functions);
-    for (const found of functions) {
-      try {
-        this.#deploy(found, this.#poolOf(found, settledValue(described.get(found)!)));
-      } catch (cause) {
-        this.#log.error(`Cannot serve ${found.path}`, { cause });
-        this.#fail(found);
-      }
-    }
-    const problem = this.#setWeights(functions);
-    if (problem !== undefined) throw new ConfigError(problem);
+    // Before it is read: what changes meanwhile is looked at afterwards.
+    const loading = this.#load();
+    this.#reloading = loading.catch(() => {});
+    await loading;
+  }
+
+  async #load(): Promise<void> {
+    const cause = this.#watch();
     try {
-      this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
-    } catch (cause) {
-      this.#log.warn("Changes of files are not noticed, only SIGHUP: the folder cannot be watched", { cause });
+      const functions = await this.#scan();
+      if (cause !== undefined) {
+        this.#log.warn("Changes of files are not noticed, only SIGHUP: the folder cannot be watched", { cause });
+      }
+      const described = await this.#describe(functions);
+      for (const found of functions) {
+        try {
+          this.#deploy(found, this.#poolOf(found, settledValue(described.get(found)!)));
+        } catch (cause) {
+          this.#log.error(`Cannot serve ${found.path}`, { cause });
+          this.#fail(found);
+        }
+      }
+      const problem = this.#setWeights(functions);
+      if (problem !== undefined) throw new ConfigError(problem);
+    } catch (error) {
+      this.#unwatch();
+      throw error;
     }
   }
 
-  #onChange(): void {
-    if (this.#options.watch || this.#hasFailures()) this.reload();
+  // Returns why it cannot.
+  #watch(): unknown {
+    try {
+      this.#unwatch = watchFolder(this.#options.url, () => this.#onChange());
+      return undefined;
+    } catch (cause) {
+      return cause;
+    }
+  }
+
+  async #onChange(): Promise<void> {
+    await this.#reloading; // it may find out what has failed
+    if (this.#options.watch || this.#hasFailures()) await this.reload();
   }
 
   // Whether a function waits for a change of its file.

@@ -279,3 +279,21 @@ Deno.test("a function whose file changed while it slept is loaded anew, not half
   await served.server.reload();
   assertEquals(await said(served), "new");
 });
+
+Deno.test("a change while a folder is loaded is noticed", async () => {
+  // Files are imported when the folder has been read.
+  const meddler = `
+import { defineModel } from "tensorlet";
+const bot = new URL("bot.ts", import.meta.url);
+await Deno.writeTextFile(bot, (await Deno.readTextFile(bot)).replaceAll('"old"', '"newer"'));
+export default defineModel({ predict: () => [] });
+`;
+  const files = {
+    "bot.ts": saying("old"),
+    "meddler.ts": meddler,
+    "functions.json": JSON.stringify({ meddler: { isolation: "inline" } }),
+  };
+  await using served = await serveFolder(files, { watch: true });
+  await served.logged(/^reloaded$/);
+  assertEquals(await said(served), "newer");
+});
