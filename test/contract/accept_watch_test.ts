@@ -1,6 +1,7 @@
 // A listener that takes nothing: the kernel makes its connections all the same.
 import { assertEquals } from "tensorlet/assert";
 import net from "node:net";
+import { AcceptQueue } from "../../runtime/transports/grpc/accept_queue.ts";
 import { AcceptWatch } from "../../runtime/transports/grpc/accept_watch.ts";
 import { FakeClock, settled } from "../harness/clock.ts";
 
@@ -75,4 +76,57 @@ Deno.test("AcceptWatch leaves a listener alone that takes its connections, and s
   client.destroy();
   await new Promise((resolve) => server.close(resolve));
   assertEquals(clock.armed, 0);
+});
+
+/** A listener on a port that another one of this process may listen on, too. */
+async function listenShared(port: number, onConnection: (socket: net.Socket) => void): Promise<net.Server> {
+  const server = net.createServer(onConnection);
+  await new Promise<void>((resolve) => server.listen({ host: "127.0.0.1", port, reusePort: true }, resolve));
+  return server;
+}
+
+Deno.test({
+  name: "AcceptWatch of a shared port looks at what waits for its own listener, and connects to nobody",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    using clock = new FakeClock();
+    let deaf = 0;
+    let taken = 0;
+    using listener = listenDeaf();
+    const { port } = listener.addr;
+    const watch = new AcceptWatch({ hostname: "127.0.0.1", port, isShared: true }, () => deaf++);
+    await clock.advance(60_000);
+    await network();
+    assertEquals([deaf, new AcceptQueue(port).length], [0, 0]); // nobody has come
+    const client = net.connect(port, "127.0.0.1");
+    await new Promise((resolve) => client.once("connect", resolve));
+    assertEquals(new AcceptQueue(port).length, 1);
+    await clock.advance(14_999);
+    assertEquals(deaf, 0);
+    await clock.advance(10_001);
+    assertEquals(deaf, 1);
+    watch.stop();
+    client.destroy();
+
+    const sockets: net.Socket[] = [];
+    const server = await listenShared(0, (socket) => {
+      sockets.push(socket);
+      live.taken(socket, () => taken++);
+    });
+    const { port: shared } = server.address() as net.AddressInfo;
+    const live = new AcceptWatch({ hostname: "127.0.0.1", port: shared, isShared: true }, () => deaf++);
+    await clock.advance(60_000);
+    await network();
+    assertEquals([deaf, taken], [1, 0]);
+    const visitor = net.connect(shared, "127.0.0.1");
+    await new Promise((resolve) => visitor.once("connect", resolve));
+    await network();
+    await clock.advance(60_000);
+    assertEquals([deaf, taken], [1, 1]);
+    live.stop();
+    visitor.destroy();
+    sockets.forEach((socket) => socket.destroy());
+    await new Promise((resolve) => server.close(resolve));
+    assertEquals(clock.armed, 0);
+  },
 });

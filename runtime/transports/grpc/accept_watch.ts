@@ -1,6 +1,7 @@
 // Notices a listener that takes no connections any more. Where accept() has failed once, for want of descriptors say,
 // Deno's net.Server goes deaf for good and tells nobody: connections wait in the kernel until their clients give up.
 import net from "node:net";
+import { AcceptQueue } from "./accept_queue.ts";
 
 /** A listener that has taken nothing for so long is asked whether it still does. */
 const QUIET_MS = 10_000;
@@ -11,12 +12,18 @@ const ACCEPT_MS = 5_000;
 export interface Reachable {
   readonly hostname: string;
   readonly port: number;
+  /**
+   * Whether connections may come to others who listen there: whether the listener takes its own is told by what waits for
+   * it, for a connection of ours says nothing.
+   */
+  readonly isShared?: boolean;
 }
 
 /** Asks a listener that is quiet, until `stop`. */
 export class AcceptWatch {
   readonly #address: Reachable;
   readonly #onDeaf: () => void;
+  #queue: AcceptQueue | undefined;
   #probe: net.Socket | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -24,7 +31,13 @@ export class AcceptWatch {
   constructor(address: Reachable, onDeaf: () => void) {
     this.#address = address;
     this.#onDeaf = onDeaf;
+    this.renew();
     this.#wait();
+  }
+
+  /** The listener is another one. */
+  renew(): void {
+    if (this.#address.isShared) this.#queue = new AcceptQueue(this.#address.port);
   }
 
   /** A connection was taken: calls `serve`, unless it is our own, which is for nothing else. */
@@ -58,7 +71,16 @@ export class AcceptWatch {
 
   #wait(): void {
     this.#end();
-    this.#timer = setTimeout(() => this.#ask(), QUIET_MS);
+    this.#timer = setTimeout(() => this.#queue ? this.#look(this.#queue) : this.#ask(), QUIET_MS);
+  }
+
+  // Whatever is taken meanwhile begins the wait anew.
+  #look(queue: AcceptQueue): void {
+    if (!queue.length) return this.#wait();
+    this.#timer = setTimeout(() => {
+      this.#wait();
+      if (queue.length) this.#onDeaf();
+    }, ACCEPT_MS);
   }
 
   #ask(): void {

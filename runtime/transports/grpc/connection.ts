@@ -68,9 +68,11 @@ export async function listen(
     onDeaf();
     server.close();
     server = await startListening({ host, port: taken, reusePort }, onConnection);
+    watch.renew();
     if (isClosing) server.close();
   };
-  const watch = new AcceptWatch({ hostname, port: taken }, () => {
+  const isShared = reusePort && Deno.build.os === "linux";
+  const watch = new AcceptWatch({ hostname, port: taken, isShared }, () => {
     relisten().catch(() => {}); // the watch asks again
   });
   return {
