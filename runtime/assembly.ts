@@ -7,7 +7,7 @@ import { shuttingDown } from "./core/signal.ts";
 import type { Invoke } from "./core/call.ts";
 import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
-import { DEFAULT_REPLAY_LIMITS, type ReplayLimits, Replays } from "./middleware/replay.ts";
+import { DEFAULT_REPLAY_LIMITS, type OtherReplays, type ReplayLimits, Replays } from "./middleware/replay.ts";
 import { CallCounts } from "./middleware/request_log.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
@@ -47,6 +47,8 @@ export interface AssemblyOptions extends Limits {
   readonly adapters: readonly ProtocolAdapter[];
   readonly interceptors: readonly Interceptor[];
   readonly sessionStore?: SessionStore;
+  /** Asked for streams that are kept elsewhere. */
+  readonly otherReplays?: OtherReplays | undefined;
   readonly log: Logger;
 }
 
@@ -55,6 +57,7 @@ export interface Assembly {
   readonly invoke: Invoke;
   readonly calls: CallCounts;
   readonly sessions: Sessions;
+  readonly replays: Replays;
   readonly services: readonly RpcService[];
   readonly health: HealthView;
   /** Aborts when the shutdown begins. */
@@ -77,7 +80,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     onEnd: ({ revision, snapshot, reason }) => registry.endSession(revision, snapshot, reason),
     log,
   });
-  const replays = new Replays({ ...options, deadline: deadline(options) });
+  const replays = new Replays({ ...options, deadline: deadline(options), others: options.otherReplays });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
   const calls = new CallCounts();
   const invoke = chain(registry.invoke, {
@@ -96,6 +99,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     invoke,
     calls,
     sessions,
+    replays,
     services,
     health,
     draining: draining.signal,

@@ -17,6 +17,7 @@ import { FunctionFolder } from "./folder.ts";
 import { folderUrl } from "./loader.ts";
 import { createStderrLogger } from "./log_format.ts";
 import type { Isolation } from "./manifest.ts";
+import { Peers } from "./peers.ts";
 import type { Counters, FunctionStatus } from "./status.ts";
 
 /** Where to listen. */
@@ -72,6 +73,8 @@ export interface ProcessOptions extends ServeOptions {
   readonly onChanged?: (name: string) => void;
   /** Another process of the server says what is loaded and reloaded: this one only at `debug`. */
   readonly isQuiet?: boolean;
+  /** Where the processes of this server, and nobody else, reach each other. */
+  readonly peersFolder?: string;
 }
 
 /** Where a server is in its life. */
@@ -139,14 +142,17 @@ export async function serve(
       registry.add(inlinePool(resolveModel(definition, name), { log }));
     }
   }
+  const peers = options.peersFolder === undefined ? undefined : new Peers(options.peersFolder);
   const assembly = assemble({
     ...limits,
     registry,
     adapters: [...PROTOCOLS, ...options.adapters ?? []],
     interceptors: options.interceptors ?? [],
     ...options.sessions && { sessionStore: options.sessions },
+    otherReplays: peers,
     log,
   });
+  peers?.listen((key, from, signal) => assembly.replays.open(key, from, signal), log);
   if (!options.isQuiet) assembly.sessions.greet();
   const grpc = await serveGrpc(assembly.services, {
     hostname: options.grpc?.hostname ?? "127.0.0.1",
@@ -160,7 +166,16 @@ export async function serve(
     log,
   });
   return new RunningServer(
-    { registry, folder, assembly, grpc, log, graceMs: options.graceMs ?? DEFAULT_GRACE_MS, unfit: unfit.promise },
+    {
+      registry,
+      folder,
+      assembly,
+      peers,
+      grpc,
+      log,
+      graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+      unfit: unfit.promise,
+    },
     options.signal,
   );
 }
@@ -193,6 +208,7 @@ interface Parts {
   readonly folder: FunctionFolder | undefined;
   readonly unfit: Promise<UnfitServer>;
   readonly assembly: ReturnType<typeof assemble>;
+  readonly peers: Peers | undefined;
   readonly grpc: GrpcServer;
   readonly log: Logger;
   readonly graceMs: number;
@@ -301,7 +317,7 @@ class RunningServer implements ProcessServer {
   }
 
   async #shutdown(graceMs: number): Promise<void> {
-    const { assembly, grpc, log } = this.#parts;
+    const { assembly, peers, grpc, log } = this.#parts;
     this.state = "draining";
     this.#unfollow();
     try {
@@ -313,6 +329,7 @@ class RunningServer implements ProcessServer {
       await grpc.shutdown(this.#mayWait ? Math.max(0, leftMs) : 0);
     } finally {
       try {
+        peers?.[Symbol.dispose]();
         const closed = await within(HOOKS_MS, assembly.close());
         if (!closed) log.warn(`Functions took more than ${HOOKS_MS} ms to close and unload; not waited for`);
       } catch (cause) {

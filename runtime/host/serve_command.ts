@@ -99,6 +99,7 @@ async function listen(
       isCareful,
       isQuiet: start !== undefined && start.place > 1,
       ...sessions && { sessions },
+      ...start?.folder !== undefined && { peersFolder: start.folder },
       ...link && {
         onChanged: (name) => link.changed(name),
         onDescribing: (active) => link.describing(active),

@@ -29,10 +29,18 @@ export const DEFAULT_REPLAY_LIMITS: ReplayLimits = {
   replayMaxTotalBytes: 64 * 1024 * 1024,
 };
 
+/** What is kept elsewhere: by the other processes of a server. */
+export interface OtherReplays {
+  /** The replies of a call from an index on; undefined where nobody keeps it. */
+  find(key: string, from: number, signal: AbortSignal): Promise<AsyncIterable<Reply, void, undefined> | undefined>;
+}
+
 /** The options of {@linkcode Replays}. */
 export interface ReplaysOptions extends ReplayLimits {
   /** Ends a reader at its own deadline; the call that it reads has one of its own. */
   readonly deadline: Interceptor;
+  /** Asked for what is not kept here. */
+  readonly others?: OtherReplays | undefined;
   readonly log: Logger;
 }
 
@@ -80,17 +88,33 @@ export class Replays {
     }
   }
 
-  async *#read(next: Invoke, call: StreamCall): AsyncIterable<Reply, void, undefined> {
+  /** The replies of a call from an index on, for a reader of another process; undefined where it is not kept here. */
+  open(key: string, from: number, signal: AbortSignal): AsyncIterable<Reply, void, undefined> | undefined {
+    const run = this.#runs.get(key);
+    return run && this.#follow(() => run, from, signal);
+  }
+
+  #read(next: Invoke, call: StreamCall): AsyncIterable<Reply, void, undefined> {
     const key = `${call.model}\0${call.id}`;
-    const run = call.resumeFrom === undefined ? this.#start(next, call, key) : this.#find(call, key);
-    const reader = run.attach(call.resumeFrom ?? 0);
+    if (call.resumeFrom !== undefined) return this.#resume(call, key, call.resumeFrom);
+    return this.#follow(() => this.#start(next, call, key), 0, call.signal);
+  }
+
+  async *#resume(call: StreamCall, key: string, from: number): AsyncIterable<Reply, void, undefined> {
+    const there = this.#runs.has(key) ? undefined : await this.#options.others?.find(key, from, call.signal);
+    yield* there ?? this.#follow(() => this.#find(call, key), from, call.signal);
+  }
+
+  async *#follow(runOf: () => KeptRun, from: number, signal: AbortSignal): AsyncIterable<Reply, void, undefined> {
+    const run = runOf();
+    const reader = run.attach(from);
     try {
       for (;;) {
-        throwIfAborted(call.signal);
+        throwIfAborted(signal);
         const reply = run.take(reader);
         if (reply) yield reply;
         else if (run.hasEnded) return;
-        else await abortable(run.changed, call.signal);
+        else await abortable(run.changed, signal);
       }
     } finally {
       run.detach(reader);

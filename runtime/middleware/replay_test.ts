@@ -6,7 +6,7 @@ import { ModelError } from "../core/error.ts";
 import { abortable } from "../core/signal.ts";
 import { tensor } from "../core/tensor.ts";
 import { deadline } from "./deadline.ts";
-import { DEFAULT_REPLAY_LIMITS, Replays, type ReplaysOptions } from "./replay.ts";
+import { DEFAULT_REPLAY_LIMITS, type OtherReplays, Replays, type ReplaysOptions } from "./replay.ts";
 
 // A function whose tokens come when the test says so, or as fast as they are taken.
 class Source {
@@ -349,4 +349,19 @@ Deno.test("Replays: close() aborts what nobody reads", async () => {
   await settled();
   assertEquals([source.ended, replays.size, replays.bytes, clock.armed], [1, 0, 0, 0]);
   assert((source.calls[0]!.signal.reason as Error).message.includes("shutting down"));
+});
+
+Deno.test("Replays: what is not kept here is asked for elsewhere, and given out to others who ask", async () => {
+  const [here, there] = [new Source(5), new Source(5)].map((source) => {
+    const replays: Replays = create({ others: { find: (key, from, signal) => find(key, from, signal) } });
+    return { source, replays, invoke: replays.interceptor(source.invoke) };
+  });
+  const find: OtherReplays["find"] = (...asked) => Promise.resolve(there!.replays.open(...asked));
+  await collect(there!.invoke(named()));
+  assertEquals(textsOf(await collect(here!.invoke(resumed(3)))), ["t3", "t4"]);
+  await assertFails("out_of_range", "from token 9", () => collect(here!.invoke(resumed(9))));
+  await assertFails("not_found", "nothing is kept", () => collect(here!.invoke(resumed(0, { id: "other" }))));
+  assertEquals([here!.source.calls.length, there!.source.calls.length, here!.replays.size], [0, 1, 0]);
+  here!.replays.close();
+  there!.replays.close();
 });

@@ -115,6 +115,25 @@ export class DenoProcess implements AsyncDisposable {
   }
 }
 
+/** A folder of functions: their definitions by name. */
+export async function functionFolder(
+  definitions: Readonly<Record<string, string>>,
+): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await Deno.makeTempDir();
+  for (const [name, definition] of Object.entries(definitions)) {
+    const source = `import { defineModel } from "tensorlet";\nexport default ${definition};\n`;
+    await Deno.writeTextFile(`${path}/${name}.ts`, source);
+  }
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/** Where a server listens that prints so; all of its processes are ready. */
+export async function portOf(server: DenoProcess): Promise<number> {
+  const [, port] = await server.stdout.find(/grpc:\/\/127\.0\.0\.1:(\d+)/);
+  await server.stderr.find(/ready/);
+  return Number(port);
+}
+
 // deno-lint-ignore no-explicit-any
 type ModelInference = any;
 

@@ -5,7 +5,7 @@ import type { FromChild, Settings, ToChild } from "../../runtime/host/control.ts
 import { spawnServer } from "../../runtime/host/supervise.ts";
 
 import { answer, collect } from "../harness/grpc_client.ts";
-import { connect, DenoProcess, FUNCTIONS, MAIN, ROOT } from "../harness/server_process.ts";
+import { connect, DenoProcess, functionFolder, FUNCTIONS, MAIN, portOf, ROOT } from "../harness/server_process.ts";
 
 const SERVE = [...MAIN, FUNCTIONS, "--port", "0"];
 const UNFIT_SERVER = ["run", "-A", `${ROOT}test/testdata/unfit_server.ts`, FUNCTIONS];
@@ -20,24 +20,6 @@ async function affine(port: number): Promise<readonly number[]> {
     client.Predict({ model_id: "affine", input_tensor: [1, 2] }, done)
   );
   return output_tensor;
-}
-
-// A folder of functions: their definitions by name.
-async function functionFolder(
-  definitions: Readonly<Record<string, string>>,
-): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await Deno.makeTempDir();
-  for (const [name, definition] of Object.entries(definitions)) {
-    const source = `import { defineModel } from "tensorlet";\nexport default ${definition};\n`;
-    await Deno.writeTextFile(`${path}/${name}.ts`, source);
-  }
-  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
-}
-
-async function portOf(server: DenoProcess): Promise<number> {
-  const [, port] = await server.stdout.find(/grpc:\/\/127\.0\.0\.1:(\d+)/);
-  await server.stderr.find(/ready/);
-  return Number(port);
 }
 
 async function list(port: number): Promise<{ readonly pid?: number; readonly state: string }> {
