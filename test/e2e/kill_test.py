@@ -1,8 +1,8 @@
 """Rounds of h2load, whose connections end in GOAWAY, beside clients that are killed in mid-call and clients that survive.
 
-    kill_test.py [--rounds 30] [--requests 500] [--isolation inline]
+    kill_test.py [--rounds 30] [--requests 500] [--isolation inline] [--processes 1]
 
-Asserts after every round that the same process still serves, and at the end that every answer of the survivors was
+Asserts after every round that the same processes still serve, and at the end that every answer of the survivors was
 right, that memory stayed level, and that the server ends well. Memory is what stays after a full garbage collection
 (testdata/collect.ts): between collections RSS swings by 60 MB and more. It collects in the server's own event loop, so
 the functions run there as well; what workers keep is for test/isolation. The last line is "N passed, N failed".
@@ -144,13 +144,13 @@ def medians(figures):
 
 
 def main(args):
-    from helpers import predict_bytes, request_bytes
+    from helpers import predict_bytes, request_bytes, until
     from caselib import INF, MOD, frame, tensor
     from servers import CollectingServer, FIXTURES
     import numpy as np
 
     test, memory = Test(), []
-    with tempfile.TemporaryDirectory() as tmp, CollectingServer(FIXTURES, args=["--isolation", args.isolation]) as server:
+    with tempfile.TemporaryDirectory() as tmp, CollectingServer(FIXTURES, args=["--isolation", args.isolation, "--processes", str(args.processes)]) as server:
         calls = []
         for name, path, message in (("unary", INF + "Predict", predict_bytes("affine", tensor(np.arange(100, dtype=np.float32)))),
                                     ("stream", MOD + "StreamPredict", request_bytes("counter", max_tokens=20))):
@@ -159,8 +159,9 @@ def main(args):
                 f.write(frame(0, message))
             calls.append((name, path, body))
 
-        pid = server.serving_pid()
-        print("server %s, process %d, %s" % (server.address, pid, " ".join(server.command[:3])), flush=True)
+        until(lambda: len(server.serving_pids()) == args.processes, 20, "all processes serve")
+        pids = set(server.serving_pids())
+        print("server %s, processes %s, %s" % (server.address, sorted(pids), " ".join(server.command[:3])), flush=True)
         survivors = [start("survivor", server.address) for _ in range(2)]
         victims = []
         try:
@@ -179,14 +180,14 @@ def main(args):
                 answered = h2load(server.address, path, body, args.requests, kill)
                 for v in victims:
                     v.wait()
-                now = server.serving_pid() if server.proc.poll() is None else None
-                measured = server.collect() if now == pid else None
+                now = set(server.serving_pids()) if server.proc.poll() is None else None
+                measured = server.collect() if now == pids else None
                 if measured:
                     memory.append(measured)
                 test.check(measured and answered == args.requests and said == ["in call"] * 2,
                            "round %d, %s: %d of %d answered, %d clients killed in mid-call, %s%s" %
                            (i + 1, name, answered, args.requests, said.count("in call"), "RSS %d MB, heap %d MB" % measured if measured else "no memory figures",
-                            "" if now == pid else ", process %s instead of %d" % (now, pid)))
+                            "" if now == pids else ", processes %s instead of %s" % (now, pids)))
                 if not measured:
                     break
         finally:
@@ -231,5 +232,6 @@ if __name__ == "__main__":
         parser.add_argument("--rounds", type=int, default=30)
         parser.add_argument("--requests", type=int, default=500)
         parser.add_argument("--isolation", default="inline")
+        parser.add_argument("--processes", type=int, default=1)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's with block is left
         sys.exit(main(parser.parse_args()))
