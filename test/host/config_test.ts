@@ -44,6 +44,18 @@ Deno.test("parseConfig() takes switches, and their variables for what they say",
   withEnv({ TENSORLET_WATCH: "yes" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_WATCH"));
 });
 
+Deno.test("parseConfig() takes a number of processes, or auto", () => {
+  assertEquals([parse().processes, parse("--processes", "3").processes], [1, 3]);
+  withEnv({ TENSORLET_PROCESSES: "auto" }, () => {
+    assertEquals([parse().processes, parse("--processes", "2").processes], ["auto", 2]);
+  });
+});
+
+Deno.test("parseConfig() knows whether somebody chose where sessions are kept", () => {
+  assertEquals([parse(), parse("--sessions", "memory")].map((each) => each.hasChosenSessions), [false, true]);
+  withEnv({ TENSORLET_SESSIONS: "memory" }, () => assertEquals(parse().hasChosenSessions, true));
+});
+
 Deno.test("parseConfig() reads where sessions are kept", () => {
   assertEquals(parse().sessions, { kind: "memory" });
   assertEquals(parse("--sessions", "kv:a.db").sessions, { kind: "kv", path: "a.db" });
@@ -80,6 +92,8 @@ for (
     [["--port", "65536"], "whole number from 0 to 65535"],
     [["--port", "-1"], "whole number"],
     [["--port"], "argument missing"],
+    [["--processes", "0"], "whole number from 1, or auto"],
+    [["--processes", "two"], "whole number from 1, or auto"],
     [["--max-in-flight", "0"], "whole number from 1"],
     [["--log-format", "xml"], "text, json"],
     [["a", "b"], "too many arguments"],
