@@ -11,6 +11,7 @@ import { keepAlive } from "./keep_alive.ts";
 import { formatListing } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessServer, serve } from "./serve.ts";
+import { removeFolder } from "./shared_folder.ts";
 import { mergeStatuses, statusOf } from "./status.ts";
 import { openStore } from "../stores/open.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
@@ -48,6 +49,7 @@ export async function runServer(
   announce(config, server, role, log);
   const why = await end;
   await sessions?.close();
+  if (link?.isAbandoned && start?.folder !== undefined) removeFolder(start.folder);
   log.info(why);
   return 0;
 }

@@ -8,6 +8,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { wrapper } from "../workers/wrapper.ts";
+import { makeFolder, removeFolder } from "./shared_folder.ts";
 import { Supervisor } from "./supervisor.ts";
 
 /** Runs a server by `command`, the arguments of this Deno, again and again; resolves to the exit status. */
@@ -55,24 +56,6 @@ function refusesPort({ hostname, port }: Settings): boolean {
     if (!(error instanceof Deno.errors.AddrInUse)) return false;
     console.error(`error: Cannot listen on ${formatAddress({ hostname, port })}: the port is taken`);
     return true;
-  }
-}
-
-// For what several processes share: only this user may read it.
-function makeFolder(): string | undefined {
-  try {
-    return Deno.makeTempDirSync({ prefix: "tensorlet-shared-" });
-  } catch (error) {
-    console.error(`error: Cannot make a folder for what the processes share: ${(error as Error).message}`);
-    return undefined;
-  }
-}
-
-function removeFolder(folder: string): void {
-  try {
-    Deno.removeSync(folder, { recursive: true });
-  } catch {
-    // Somebody else has done so.
   }
 }
 

@@ -25,6 +25,8 @@ export interface SupervisorLink {
   describing(active: boolean): void;
   /** Reports of the server and obeys, until it has ended; resolves to what it was ended for. */
   follow(server: ProcessServer, version: string): Promise<"retired" | "stopped">;
+  /** Whether the supervisor is gone, and can do nothing any more that is its to do. */
+  readonly isAbandoned: boolean;
 }
 
 /** The line to the supervisor, in a process that one has started. */
@@ -40,6 +42,7 @@ class Link implements SupervisorLink {
   #version = "";
   #place = 1;
   #isRetired = false;
+  isAbandoned = false;
 
   constructor() {
     process.on("message", (message) => this.#onMessage(message as ToChild));
@@ -83,6 +86,7 @@ class Link implements SupervisorLink {
 
   // The supervisor is gone: nobody would replace this process, and the next supervisor wants its port.
   #onAbandoned(): void {
+    this.isAbandoned = true;
     if (!this.#server) Deno.exit(1);
     // Again would mean at once.
     if (this.#server.state === "starting" || this.#server.state === "ready") this.#server.shutdown();

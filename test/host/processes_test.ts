@@ -156,21 +156,23 @@ Deno.test("processes: a session goes on in another process, also when its own wa
   assertEquals((await server.status).code, 0);
 });
 
-Deno.test("processes: what they share is gone with them", async () => {
-  await using folder = await functionFolder({ pid: PID, parrot: PARROT });
-  const tmp = await Deno.makeTempDir();
-  await using server = new DenoProcess([...MAIN, folder.path, "--port", "0", "--processes", "2"], { TMPDIR: tmp });
-  const port = await portOf(server);
-  using client = connect(port);
-  assertEquals(await turn(client, "s", "a"), "1: a");
-  const shared = () => [...Deno.readDirSync(tmp)].filter(({ name }) => name.startsWith("tensorlet-shared-"));
-  const [{ name }] = shared() as [Deno.DirEntry];
-  assertEquals(Deno.statSync(`${tmp}/${name}`).mode! & 0o077, 0);
-  Deno.kill(server.pid, "SIGTERM");
-  assertEquals((await server.status).code, 0);
-  assertEquals(shared(), []);
-  await Deno.remove(tmp, { recursive: true });
-});
+for (const how of ["SIGTERM", "SIGKILL"] as const) {
+  Deno.test(`processes: what they share is gone with them (${how} to the supervisor)`, async () => {
+    await using folder = await functionFolder({ pid: PID, parrot: PARROT });
+    const tmp = await Deno.makeTempDir();
+    await using server = new DenoProcess([...MAIN, folder.path, "--port", "0", "--processes", "2"], { TMPDIR: tmp });
+    const port = await portOf(server);
+    using client = connect(port);
+    assertEquals(await turn(client, "s", "a"), "1: a");
+    const shared = () => [...Deno.readDirSync(tmp)].filter(({ name }) => name.startsWith("tensorlet-shared-"));
+    const [{ name }] = shared() as [Deno.DirEntry];
+    assertEquals(Deno.statSync(`${tmp}/${name}`).mode! & 0o077, 0);
+    Deno.kill(server.pid, how);
+    await server.stderr.rest(); // until all of them have ended
+    assertEquals(shared(), []);
+    await Deno.remove(tmp, { recursive: true });
+  });
+}
 
 Deno.test("processes: sessions in memory that somebody asked for are warned of", async () => {
   await using folder = await functionFolder({ pid: PID });
