@@ -1,4 +1,4 @@
-import { assertEquals } from "tensorlet/assert";
+import { assert, assertEquals, assertStrictEquals } from "tensorlet/assert";
 import { gatherWrites } from "./gather.ts";
 
 // A socket that takes `room` bytes before it says no.
@@ -85,4 +85,31 @@ Deno.test("gatherWrites() says no where the socket would, and tells of room wher
   socket.writableLength = 0; // it has sent on before the turn ends
   await turn();
   assertEquals(socket.events.slice(1), ["write abc", "drain"]);
+});
+
+Deno.test("gatherWrites() uses a buffer again when its write is done, not before, and only its own part of it", async () => {
+  const written: { readonly bytes: Uint8Array; readonly done: () => void }[] = [];
+  const socket = {
+    writableLength: 0,
+    writableHighWaterMark: Infinity,
+    write: (bytes: Uint8Array, done: () => void) => written.push({ bytes, done }) > 0,
+    end() {},
+    destroy() {},
+    emit() {},
+  };
+  // deno-lint-ignore no-explicit-any
+  gatherWrites(socket as any);
+  const send = async (value: number, length: number) => {
+    for (let half = 0; half < 2; half++) socket.write(new Uint8Array(length / 2).fill(value), () => {});
+    await turn();
+    return written.at(-1)!;
+  };
+  const secret = await send(1, 40_000);
+  const meanwhile = await send(2, 40_000);
+  assertEquals([secret.bytes[0], secret.bytes.at(-1)], [1, 1]);
+  assert(secret.bytes.buffer !== meanwhile.bytes.buffer);
+  secret.done();
+  const next = await send(3, 10_000);
+  assertStrictEquals(next.bytes.buffer, secret.bytes.buffer);
+  assertEquals([next.bytes.length, next.bytes.every((byte) => byte === 3)], [10_000, true]);
 });
