@@ -1,13 +1,15 @@
 // The least that grpc-js can do: the same answers as the fixtures `echo` and `counter`, with no framework around them.
+// On Deno as it is, on Node as the one file that `deno bundle` makes of it. Its argument is the folder `protos/`.
+import process from "node:process";
 import grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
 
 patchHttp2Close();
-const protos = new URL("../../protos/", import.meta.url).pathname;
+const protos = process.argv[2];
 const options = { keepCase: true, defaults: true, longs: Number };
-const tensors = loadSync(`${protos}inference.proto`, options);
-const modes = loadSync(`${protos}inference/v1/model_inference.proto`, options);
+const tensors = loadSync(`${protos}/inference.proto`, options);
+const modes = loadSync(`${protos}/inference/v1/model_inference.proto`, options);
 const server = new grpc.Server({ "grpc.max_receive_message_length": -1 });
 // deno-lint-ignore no-explicit-any
 type Any = any;
