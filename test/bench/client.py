@@ -77,6 +77,28 @@ def floats(address, calls):
     )
 
 
+def small(address, calls):
+    """Three floats."""
+    predict = stubs(address)[1].Predict
+    request = model_inference_pb2.PredictRequest(model_id="echo", input_tensor=[1, 2, 3])
+    return measure(calls, lambda: predict(request, timeout=TIMEOUT), lambda it: len(it.output_tensor) == 3, "floats")
+
+
+def stream(address, calls):
+    """Streams of 100 tokens: how long each took, and when its first token was there."""
+    request = model_inference_pb2.PredictRequest(model_id="counter", max_tokens=100)
+    times, firsts = [], []
+    for _ in range(calls):
+        start = time.perf_counter()
+        chunks = stubs(address)[1].StreamPredict(request, timeout=TIMEOUT)
+        next(chunks)
+        firsts.append((time.perf_counter() - start) * 1000)
+        count = 1 + sum(1 for _ in chunks)
+        times.append((time.perf_counter() - start) * 1000)
+        expect(count == 100, "a stream")
+    return {"ms": times, "firsts": firsts}
+
+
 def array_by_grpc(address, calls):
     """An array goes out, an array comes back."""
     predict = stubs(address)[0].Predict
@@ -107,14 +129,14 @@ def array_by_json(address, calls):
 
 def texts(address, at_once):
     """Texts of a language model, at once or one after the other: tokens, and when the first of each came."""
-    stream = stubs(address)[1].StreamPredict
+    predict = stubs(address)[1].StreamPredict
     counts, firsts = [0] * TEXTS, [0.0] * TEXTS
     start = time.perf_counter()
 
     def write(i):
         params = {"prompt": "Emma was", "seed": str(i + 1), "temperature": "0.8"}
         request = model_inference_pb2.PredictRequest(model_id="austen", max_tokens=TOKENS, params=params)
-        for _ in stream(request, timeout=TIMEOUT):
+        for _ in predict(request, timeout=TIMEOUT):
             if counts[i] == 0:
                 firsts[i] = (time.perf_counter() - start) * 1000
             counts[i] += 1
@@ -139,7 +161,7 @@ def large(address, bytes):
     return {"ms": []}
 
 
-COMMANDS = {f.__name__: f for f in (tensor, floats, array_by_grpc, array_by_json, texts, large)}
+COMMANDS = {f.__name__: f for f in (tensor, floats, small, stream, array_by_grpc, array_by_json, texts, large)}
 
 
 def main():

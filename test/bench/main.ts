@@ -1,13 +1,13 @@
 // deno task bench: Tensorlet and other servers side by side. README.md says what is measured and how to read it.
 import { Command, InvalidArgumentError } from "commander";
 import { dirname } from "node:path";
+import { killAll } from "./suite/children.ts";
 import { describeMachine } from "./suite/machine.ts";
 import { measureMemory } from "./suite/memory.ts";
 import { plot } from "./suite/plot.ts";
 import { goalsOf, type Results } from "./suite/results.ts";
 import { ROWS } from "./suite/rows.ts";
 import { runRows } from "./suite/run_rows.ts";
-import { killAll } from "./suite/server_process.ts";
 import { formatResults } from "./suite/table.ts";
 import { Workbench } from "./suite/workbench.ts";
 
@@ -40,16 +40,16 @@ const options: Options = new Command("deno task bench")
   .option("--rounds <number>", "rounds over all servers (default: 5, 3 with --quick)", parseRounds)
   .option("--only <rows>", `some of: ${IDS.join(",")}`, parseOnly, IDS)
   .option("--quick", "shorter blocks: two minutes instead of ten", false)
-  .option("--long", "memory after 500,000 calls, not 100,000", false)
+  .option("--long", "memory after 500,000 calls instead of 50,000", false)
   .option("--json <file>", "where the results go", "dist/bench.json")
   .option("--svg <file>", "where the picture goes", "dist/bench.svg")
   .parse(Deno.args, { from: "user" })
   .opts();
 
+globalThis.addEventListener("unload", killAll); // after a signal, or an error that nobody expected
 const bench = new Workbench();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   Deno.addSignalListener(signal, () => {
-    killAll();
     Deno.removeSync(bench.folder, { recursive: true });
     Deno.exit(signal === "SIGINT" ? 130 : 143);
   });
@@ -71,7 +71,7 @@ async function measure({ only, quick, long, rounds = quick ? 3 : 5 }: Options, b
   const machine = await describeMachine(bench);
   const chosen = ROWS.filter(({ id }) => only.includes(id));
   const { rows, skipped } = await runRows(chosen, bench, { rounds, scale: quick ? 0.3 : 1, progress });
-  const calls = { parts: 10, calls: long ? 50_000 : quick ? 1_000 : 10_000 };
+  const calls = { parts: quick ? 4 : 10, calls: long ? 50_000 : quick ? 2_000 : 5_000 };
   const ofMemory = only.includes(MEMORY) ? await measureMemory(bench, { ...calls, progress }) : undefined;
   return {
     startedAt,

@@ -1,4 +1,5 @@
 // Load by nghttp2's h2load, and what it prints.
+import { start } from "./children.ts";
 import { quantile } from "./stats.ts";
 import { Unavailable } from "./server_process.ts";
 
@@ -7,7 +8,7 @@ export interface H2loadOptions {
   /** HOST:PORT. */
   readonly address: string;
   readonly path: string;
-  /** The file with the request's body. */
+  /** The file with the request's body; the times are noted beside it. */
   readonly body: string;
   readonly connections: number;
   /** Requests at once on each connection. @default 1 */
@@ -43,22 +44,20 @@ const HEADERS = {
  * @throws {Error} where a call failed
  */
 export async function h2load(options: H2loadOptions): Promise<H2loadFigures> {
-  const log = await Deno.makeTempFile({ prefix: "tensorlet_bench_" });
+  const log = `${options.body}.log`;
+  const { success, stdout, stderr } = await output(toArgs(options, log));
+  if (!success) throw new Error(`h2load failed: ${stderr || stdout}`);
+  return toFigures(parseH2load(stdout), parseTimes(await Deno.readTextFile(log)), options.minBytes);
+}
+
+async function output(args: string[]): Promise<{ success: boolean; stdout: string; stderr: string }> {
   try {
-    const { success, stdout, stderr } = await new Deno.Command("h2load", {
-      args: toArgs(options, log),
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
-    }).output();
+    const { success, stdout, stderr } = await start("h2load", { args }).output();
     const decoder = new TextDecoder();
-    if (!success) throw new Error(`h2load failed: ${decoder.decode(stderr).trim()}`);
-    return toFigures(parseH2load(decoder.decode(stdout)), parseTimes(await Deno.readTextFile(log)), options.minBytes);
+    return { success, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr).trim() };
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new Unavailable("needs h2load (nghttp2-client)");
     throw error;
-  } finally {
-    await Deno.remove(log);
   }
 }
 
@@ -105,7 +104,8 @@ export function parseTimes(log: string): number[] {
   return log.split("\n").filter((line) => line !== "").map((line) => Number(line.split("\t")[2]) / 1000);
 }
 
-function toFigures(totals: H2loadTotals, times: readonly number[], minBytes: number): H2loadFigures {
+/** @throws {Error} where a call failed, by its status or by the size of its answer */
+export function toFigures(totals: H2loadTotals, times: readonly number[], minBytes: number): H2loadFigures {
   const { done, succeeded, failed, ok, rate, bodyBytes } = totals;
   // Those that are cut off at the end of a timed run are in no count; their headers may have come.
   if (done === 0 || failed > 0 || succeeded < done || ok < done) {

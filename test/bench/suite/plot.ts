@@ -32,7 +32,7 @@ text { font: 12px "Helvetica Neue", Helvetica, Arial, sans-serif; fill: #1f2937;
 
 /** A picture of what each row is about, with the spread, and what the goals ask of the first contender. */
 export function plot(rows: readonly RowResult[], subtitle: string): string {
-  const measured = rows.filter(({ contenders }) => contenders.length > 0);
+  const measured = rows.map(withoutUnmeasured).filter(({ contenders }) => contenders.length > 0);
   const width = COLUMNS * PANEL_WIDTH + (COLUMNS + 1) * MARGIN;
   const bottoms = Array.from({ length: COLUMNS }, () => MARGIN + TITLE);
   const panels = measured.map((row) => {
@@ -53,12 +53,13 @@ ${panels.join("\n")}
 `;
 }
 
+function withoutUnmeasured(row: RowResult): RowResult {
+  return { ...row, contenders: row.contenders.filter((contender) => figureOf(contender, row.figure)) };
+}
+
 function panel(row: RowResult): string {
   const { label, better } = FIGURES[row.figure];
-  const bars = row.contenders.flatMap((contender) => {
-    const spread = figureOf(contender, row.figure);
-    return spread ? [{ contender, spread }] : [];
-  });
+  const bars = row.contenders.map((contender) => ({ contender, spread: figureOf(contender, row.figure)! }));
   const goal = strictestGoal(row);
   const largest = Math.max(...bars.map(({ spread }) => spread.max), goal ?? 0);
   const scale = (PANEL_WIDTH - NAMES - VALUES) / largest;

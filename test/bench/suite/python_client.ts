@@ -1,5 +1,6 @@
 // client.py as a process that takes a command a line.
 import { ROOT } from "../../harness/server_process.ts";
+import { start } from "./children.ts";
 
 /** What client.py says of a block of calls. */
 export interface PythonAnswer {
@@ -11,7 +12,7 @@ export interface PythonAnswer {
   readonly error?: string;
 }
 
-/** A running client. It ends with this process, since its stdin does. */
+/** A running client. */
 export class PythonClient implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -19,13 +20,12 @@ export class PythonClient implements AsyncDisposable {
   #read = "";
 
   constructor(python: string, stubs: string) {
-    this.#child = new Deno.Command(python, {
+    this.#child = start(python, {
       args: ["-u", `${ROOT}test/bench/client.py`],
       env: { PYTHONPATH: stubs, PYTHONDONTWRITEBYTECODE: "1" },
       stdin: "piped",
-      stdout: "piped",
       stderr: "null",
-    }).spawn();
+    });
     this.#writer = this.#child.stdin.getWriter();
     this.#lines = this.#child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   }

@@ -45,7 +45,7 @@ export const ROWS: readonly Row[] = [
     id: "tensor",
     title: "unary, 602 KB float32 as bytes",
     figure: "p50",
-    contenders: fixtures(byPython("tensor", 150)),
+    contenders: fixtures(byPython("tensor", 120)),
     goals: [
       { figure: "p50", of: OURS, to: "grpc-js, Deno", atMost: 0.6 },
       { figure: "p50", of: OURS, to: "Python", atMost: 0.75 },
@@ -90,6 +90,20 @@ export const ROWS: readonly Row[] = [
       { figure: "rate", of: OURS, to: "Python", atLeast: 8 },
       { figure: "rate", of: OURS, to: "grpc-js, Deno", atLeast: 2 },
     ],
+  },
+  {
+    id: "call",
+    title: "small unary call, one caller",
+    figure: "p50",
+    contenders: fixtures(byPython("small", 500)),
+    goals: [],
+  },
+  {
+    id: "stream",
+    title: "stream of 100 tokens, one caller",
+    figure: "first",
+    contenders: fixtures(oneStream),
+    goals: [],
   },
   {
     id: "json",
@@ -177,7 +191,7 @@ function digitsRow(callers: number): Row {
   };
 }
 
-const H2LOAD_MS = 1_500;
+const H2LOAD_MS = 1_200;
 const LEAST_H2LOAD_MS = 100;
 
 function byH2load(
@@ -202,6 +216,16 @@ function byPython(command: string, calls: number): Load {
     const { ms } = await (await bench.client()).do(command, { address, calls: Math.ceil(calls * scale) });
     return { calls: ms!.length, figures: { p50: quantile(ms!, 0.5), p99: quantile(ms!, 0.99) } };
   };
+}
+
+const ONE_STREAM_CALLS = 60;
+const TOKENS = 100;
+
+async function oneStream({ address, bench, scale }: Target): ReturnType<Load> {
+  const calls = Math.ceil(ONE_STREAM_CALLS * scale);
+  const { ms, firsts } = await (await bench.client()).do("stream", { address, calls });
+  const figures = { first: quantile(firsts!, 0.5), tokens: TOKENS / quantile(ms!, 0.5) * 1000 };
+  return { calls, figures };
 }
 
 function texts(atOnce: boolean): Load {

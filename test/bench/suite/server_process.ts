@@ -1,6 +1,6 @@
-// A server under test: a process of its own, which nothing of is left when it is stopped, or when this process ends.
+// A server under test: a process of its own.
 import { ROOT } from "../../harness/server_process.ts";
-import { treeOf } from "./process_tree.ts";
+import { kill, start } from "./children.ts";
 
 /** How a server is started. */
 export interface Command {
@@ -22,12 +22,6 @@ const START_LIMIT_MS = 90_000;
 const POLL_MS = 50;
 /** Of what a server printed, the end that an error shows. */
 const TAIL = 500;
-const running = new Set<ServerProcess>();
-
-/** Ends all servers at once; for those who cannot wait. */
-export function killAll(): void {
-  for (const server of running) server.kill();
-}
 
 /** A running server. */
 export class ServerProcess implements AsyncDisposable {
@@ -38,16 +32,12 @@ export class ServerProcess implements AsyncDisposable {
   #hasEnded = false;
 
   private constructor(command: Command) {
-    this.#child = new Deno.Command(command.program, {
+    this.#child = start(command.program, {
       args: [...command.args],
       cwd: command.cwd ?? ROOT,
       env: { NO_COLOR: "1", ...command.env },
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
       detached: true, // a group of its own: ended as one, and not by the terminal's Ctrl-C
-    }).spawn();
-    running.add(this);
+    });
     this.#outputs = [this.#follow(this.#child.stdout), this.#follow(this.#child.stderr)];
     this.#child.status.then(({ code, signal }) => {
       this.#hasEnded = true;
@@ -105,21 +95,8 @@ export class ServerProcess implements AsyncDisposable {
     }
   }
 
-  /** Ends it, and all that it has started. */
-  kill(): void {
-    const members = treeOf(this.pid); // some servers' workers have groups of their own
-    for (const target of [-this.pid, ...members]) {
-      try {
-        Deno.kill(target, "SIGKILL");
-      } catch {
-        // It has ended.
-      }
-    }
-    running.delete(this);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    this.kill();
+    kill(this.#child);
     await Promise.all([...this.#outputs, this.#child.status]);
   }
 }

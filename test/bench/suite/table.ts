@@ -56,8 +56,8 @@ function formatGoal({ atMost, atLeast }: GoalResult): string {
   return atMost === undefined ? `at least ${atLeast}` : `at most ${atMost}`;
 }
 
-function formatMemory(memory: readonly MemoryResult[], calls: number): string {
-  const most = Math.max(...memory.map(({ afterCalls }) => afterCalls?.length ?? 0));
+/** A line for each server; `calls` lie between two of its figures after calls. */
+export function formatMemory(memory: readonly MemoryResult[], calls: number): string {
   const growth = ({ afterCalls }: MemoryResult) => afterCalls && afterCalls.at(-1)! - afterCalls[0]!;
   const number = (value: number | undefined) => value === undefined ? "-" : formatNumber(value);
   const title = "Memory, RSS of the server and all its processes";
@@ -68,7 +68,7 @@ function formatMemory(memory: readonly MemoryResult[], calls: number): string {
     each.afterCalls?.map(formatNumber).join(" ") ?? "-",
     number(growth(each)),
   ]);
-  const counts = most > 1 ? `after ${calls.toLocaleString("en")} small calls, ${most} times, MiB` : "after calls, MiB";
+  const counts = `after each ${calls.toLocaleString("en")} small calls, MiB`;
   return `${title}\n${align([[...header, counts, "growth, MiB"], ...lines])}`;
 }
 

@@ -1,5 +1,6 @@
 // The tools that some servers and loads need: found once, or missing with the reason.
 import { ROOT } from "../../harness/server_process.ts";
+import { start } from "./children.ts";
 import { Unavailable } from "./server_process.ts";
 
 /** The project's protos. */
@@ -11,14 +12,7 @@ export async function run(
   args: readonly string[],
   options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<string> {
-  const command = new Deno.Command(program, {
-    ...options,
-    args: [...args],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-  });
-  const { success, stdout, stderr } = await command.output();
+  const { success, stdout, stderr } = await start(program, { ...options, args: [...args] }).output();
   const decoder = new TextDecoder();
   if (!success) throw new Error(`${program}: ${decoder.decode(stderr).trim().split("\n").at(-1)}`);
   return decoder.decode(stdout).trim();
@@ -73,7 +67,9 @@ export async function buildCppServer(): Promise<string> {
 /** Makes one file of the bare server that Node runs, and gives its path. */
 export async function bundleBareServer(folder: string): Promise<string> {
   const version = await need("Node 20 or later", () => run("node", ["--version"]));
-  if (Number(/^v(\d+)/.exec(version)?.[1]) < 20) throw new Unavailable(`needs Node 20 or later, got ${version}`);
+  // Where there is no Node, Deno puts a link to itself under that name on its PATH.
+  const [, major] = /^v(\d+)/.exec(version) ?? [];
+  if (Number(major ?? 0) < 20) throw new Unavailable(`needs Node 20 or later (got ${version.split("\n")[0]})`);
   const file = `${folder}/bare_server.mjs`;
   await run(Deno.execPath(), ["bundle", "--quiet", "--platform=deno", "-o", file, "test/bench/bare_server.ts"], {
     cwd: ROOT,
