@@ -109,7 +109,8 @@ def main():
     port = server.add_insecure_port("127.0.0.1:%d" % args.port)
     server.start()
     print("serving on grpc://127.0.0.1:%d" % port, flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: server.stop(10))
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: server.stop(10))
     server.wait_for_termination()
 
 
