@@ -16,7 +16,7 @@ const IDS = [...ROWS.map(({ id }) => id), MEMORY];
 
 interface Options {
   readonly rounds: number | undefined;
-  readonly only: readonly string[];
+  readonly only: readonly string[] | undefined;
   readonly quick: boolean;
   readonly long: boolean;
   readonly json: string;
@@ -38,8 +38,8 @@ function parseOnly(text: string): string[] {
 const options: Options = new Command("deno task bench")
   .description("Measures Tensorlet beside other servers, interleaved, and prints the ratios.")
   .option("--rounds <number>", "rounds over all servers (default: 5, 3 with --quick)", parseRounds)
-  .option("--only <rows>", `some of: ${IDS.join(",")}`, parseOnly, IDS)
-  .option("--quick", "shorter blocks: two minutes instead of ten", false)
+  .option("--only <rows>", `some of: ${IDS.join(",")}`, parseOnly)
+  .option("--quick", "shorter blocks and no memory: two minutes instead of ten", false)
   .option("--long", "memory after 500,000 calls instead of 50,000", false)
   .option("--json <file>", "where the results go", "dist/bench.json")
   .option("--svg <file>", "where the picture goes", "dist/bench.svg")
@@ -69,10 +69,11 @@ async function measure({ only, quick, long, rounds = quick ? 3 : 5 }: Options, b
   const startedAt = new Date().toISOString();
   const progress = (text: string) => console.error(`${((performance.now() - start) / 1000).toFixed(0)} s: ${text}`);
   const machine = await describeMachine(bench);
-  const chosen = ROWS.filter(({ id }) => only.includes(id));
+  const ids = only ?? IDS.filter((id) => !quick || id !== MEMORY);
+  const chosen = ROWS.filter(({ id }) => ids.includes(id));
   const { rows, skipped } = await runRows(chosen, bench, { rounds, scale: quick ? 0.3 : 1, progress });
   const calls = { parts: quick ? 4 : 10, calls: long ? 50_000 : quick ? 2_000 : 5_000 };
-  const ofMemory = only.includes(MEMORY) ? await measureMemory(bench, { ...calls, progress }) : undefined;
+  const ofMemory = ids.includes(MEMORY) ? await measureMemory(bench, { ...calls, progress }) : undefined;
   return {
     startedAt,
     seconds: Math.round((performance.now() - start) / 1000),
