@@ -156,21 +156,27 @@ class Lane {
   }
 
   async #runBatch(members: readonly Member[]): Promise<void> {
+    const unanswered = new Set(members);
     try {
       const { next } = this.#options;
       if (members.length === 1) {
-        const { call, linked, answer } = members[0]!;
-        for await (const reply of next({ ...call, signal: linked.signal })) {
-          if (reply.type === "tensors") answer.resolve(reply.output);
+        const [member] = members as readonly [Member];
+        for await (const reply of next({ ...member.call, signal: member.linked.signal })) {
+          if (reply.type !== "tensors") continue;
+          member.answer.resolve(reply.output);
+          unanswered.delete(member);
         }
       } else {
         using all = new AbortOfAll(members.map(({ linked }) => linked.signal));
         for await (const reply of next(batchOf(members, all.signal))) {
-          if (reply.type === "tensors") members[reply.index]!.answer.resolve(reply.output);
-          else if (reply.type === "failure") members[reply.index]!.answer.reject(reply.error);
+          if (reply.type !== "tensors" && reply.type !== "failure") continue;
+          const member = members[reply.index]!;
+          if (reply.type === "tensors") member.answer.resolve(reply.output);
+          else member.answer.reject(reply.error);
+          unanswered.delete(member);
         }
       }
-      for (const { answer } of members) answer.reject(new ModelError("internal", "The function gave no answer"));
+      if (unanswered.size > 0) throw new ModelError("internal", "The function gave no answer");
     } catch (error) {
       for (const { answer } of members) answer.reject(error);
     }
