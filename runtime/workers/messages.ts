@@ -188,6 +188,11 @@ export const CREDIT_REPLIES = 16;
 /** How many bytes of tensors it sends ahead, one reply at least. */
 export const CREDIT_BYTES = 1024 * 1024;
 
+/** Replies of a call that its instance may send ahead: those of a batch are there all at once. */
+export function replyCredit(call: CallData): number {
+  return call.kind === "batch" ? Math.max(CREDIT_REPLIES, call.items.length) : CREDIT_REPLIES;
+}
+
 /** The tensors' bytes of a reply. */
 export function bytesOf(reply: Reply | ReplyData): number {
   return reply.type === "tensors" ? byteLengthOf(reply.output) : 0;

@@ -9,11 +9,11 @@ import { type Instance, lostInstance } from "./instance.ts";
 import {
   bytesOf,
   CREDIT_BYTES,
-  CREDIT_REPLIES,
   fromErrorData,
   type FromInstance,
   fromReplyData,
   type Port,
+  replyCredit,
   toCallData,
   toErrorData,
   type ToInstance,
@@ -241,6 +241,7 @@ class RemoteRun implements Run, AsyncIterableIterator<Reply, void, undefined> {
   readonly #call: Call;
   readonly #port: RemotePort;
   readonly #forget: () => void;
+  readonly #credit: number;
   readonly #settled = Promise.withResolvers<void>();
   readonly #undo: (() => void)[] = [];
   #queue: Reply[] = [];
@@ -255,7 +256,9 @@ class RemoteRun implements Run, AsyncIterableIterator<Reply, void, undefined> {
     this.#call = call;
     this.#port = port;
     this.#forget = forget;
-    port.post({ type: "call", id, call: toCallData(call) });
+    const data = toCallData(call);
+    this.#credit = replyCredit(data);
+    port.post({ type: "call", id, call: data });
     this.#follow(call.signal, () => {
       this.#cancel(abortReason(call.signal));
     });
@@ -303,7 +306,7 @@ class RemoteRun implements Run, AsyncIterableIterator<Reply, void, undefined> {
         if (!end) this.#grant(reply);
       } else {
         // A sender of ours keeps to its credit, but for the last few.
-        if (this.#queue.length >= 2 * CREDIT_REPLIES) throw new RangeError("More replies came than were asked for");
+        if (this.#queue.length >= 2 * this.#credit) throw new RangeError("More replies came than were asked for");
         this.#queue.push(reply);
       }
     }
@@ -348,7 +351,7 @@ class RemoteRun implements Run, AsyncIterableIterator<Reply, void, undefined> {
   #grant(reply: Reply): void {
     this.#taken++;
     this.#takenBytes += bytesOf(reply);
-    const enough = this.#taken >= CREDIT_REPLIES / 2 || this.#takenBytes >= CREDIT_BYTES / 2;
+    const enough = this.#taken >= this.#credit / 2 || this.#takenBytes >= CREDIT_BYTES / 2;
     if (!enough || this.#ended) return;
     this.#port.post({ type: "credit", id: this.#id, count: this.#taken });
     this.#taken = 0;

@@ -11,11 +11,11 @@ import {
   type CallData,
   cloneable,
   CREDIT_BYTES,
-  CREDIT_REPLIES,
   fromCallData,
   fromErrorData,
   type FromInstance,
   type Port,
+  replyCredit,
   type ReplyData,
   toErrorData,
   type ToInstance,
@@ -97,6 +97,8 @@ export function modelOf(module: { readonly default?: unknown }, { name, version 
 interface RunningCall {
   readonly controller: AbortController;
   readonly items: readonly AbortController[];
+  /** Replies that may be ahead of their reader. */
+  readonly credit: number;
   /** Bytes of each reply that the reader has not taken yet. */
   readonly ahead: number[];
   aheadBytes: number;
@@ -142,7 +144,14 @@ class Runner {
 
   async #run(id: number, data: CallData): Promise<void> {
     const items = data.kind === "batch" ? data.items.map(() => new AbortController()) : [];
-    const call: RunningCall = { controller: new AbortController(), items, ahead: [], aheadBytes: 0, wake: () => {} };
+    const call: RunningCall = {
+      controller: new AbortController(),
+      items,
+      credit: replyCredit(data),
+      ahead: [],
+      aheadBytes: 0,
+      wake: () => {},
+    };
     this.#calls.set(id, call);
     const { signal } = call.controller;
     const run = runCall(this.#target!, fromCallData(data, signal, (index) => items[index]!.signal));
@@ -193,7 +202,7 @@ class Runner {
 
   // Waits until the reader has taken enough of what was sent ahead.
   async #credit(call: RunningCall, signal: AbortSignal): Promise<void> {
-    while (call.ahead.length >= CREDIT_REPLIES || call.aheadBytes >= CREDIT_BYTES) {
+    while (call.ahead.length >= call.credit || call.aheadBytes >= CREDIT_BYTES) {
       if (signal.aborted) throw abortReason(signal);
       await new Promise<void>((resolve) => call.wake = resolve);
     }

@@ -45,7 +45,10 @@ function openWorker(options: WorkerOptions, source: FunctionSource): RemotePort 
       if (isSilent && await thread.lingers()) onStuck();
     },
   };
-  worker.onmessage = ({ data }: MessageEvent<FromInstance>) => port.onMessage(data);
+  worker.onmessage = ({ data }: MessageEvent<FromInstance | readonly FromInstance[]>) => {
+    if (Array.isArray(data)) data.forEach((message) => port.onMessage(message));
+    else port.onMessage(data as FromInstance);
+  };
   worker.onerror = (event) => {
     event.preventDefault(); // it would end this process
     port.onGone(lostInstance(name, "failed to start", event.error ?? event.message));

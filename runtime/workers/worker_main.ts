@@ -2,18 +2,16 @@
 import { reportCrashes } from "./crash.ts";
 import { importFunctionFile } from "./function_file.ts";
 import type { FromInstance, Port, ToInstance } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
 import { type FunctionSource, runFunction } from "./runner.ts";
-import { withOwnBuffers } from "./transfer.ts";
 
 const scope = globalThis as unknown as Worker & { close(): void };
 
 /** Serves a function to the thread that made this worker. */
 export function start(source: FunctionSource): void {
   const post = scope.postMessage.bind(scope);
-  const send = (message: FromInstance) => {
-    const [ready, buffers] = withOwnBuffers(message);
-    post(ready, buffers);
-  };
+  const outbox = new Outbox((messages, buffers) => post(messages, buffers));
+  const send = (message: FromInstance) => outbox.send(message);
   const port: Port<ToInstance, FromInstance> = { post: send, onMessage: () => {} };
   scope.onmessage = ({ data }) => port.onMessage(data);
 
