@@ -82,14 +82,27 @@ function fromElements<D extends FixedDType>(dtype: D, elements: readonly (number
 }
 
 /**
- * Row-major little-endian bytes as the array of `dtype`: a view where the payload owns its buffer and alignment
- * allows, one copy else. The byte length must be a multiple of the element's size.
+ * Row-major little-endian bytes of a message that has been decoded, as the array of `dtype`: a view where the payload
+ * owns its buffer, one copy else. A large payload that is not aligned moves down in its message, over its own tag and
+ * length. The byte length must be a multiple of the element's size.
  */
 export function viewBytes<D extends FixedDType>(dtype: D, bytes: Uint8Array): DataTypeMap[D] {
   const size = ELEMENT_BYTES[dtype];
-  const ownsBuffer = bytes.byteLength >= POOL_BYTES;
-  const source = ownsBuffer && bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
+  const source = bytes.byteLength < POOL_BYTES ? new Uint8Array(bytes) : aligned(bytes, size);
   return new ARRAY_TYPES[dtype](source.buffer, source.byteOffset, bytes.byteLength / size);
+}
+
+/** From that size on a field of bytes has eight bytes of tags and lengths before it that are its own. */
+const MIN_MOVED_BYTES = 65_536;
+
+function aligned(bytes: Uint8Array, size: number): Uint8Array {
+  const { buffer, byteOffset, byteLength } = bytes;
+  const by = byteOffset % size;
+  if (by === 0) return bytes;
+  if (byteLength < MIN_MOVED_BYTES) return new Uint8Array(bytes);
+  const moved = new Uint8Array(buffer, byteOffset - by, byteLength);
+  moved.set(bytes); // fresh memory for a copy would cost several times as much
+  return moved;
 }
 
 /** The bytes of a fixed-size tensor, in place. */

@@ -50,6 +50,17 @@ Deno.test("viewBytes() copies a large payload once when it is not aligned", () =
   assertEquals(data[0], 1n);
 });
 
+Deno.test("viewBytes() moves a very large payload down in its message when it is not aligned", () => {
+  for (let at = 8; at < 16; at++) {
+    const values = Float64Array.from({ length: 8192 }, (_, i) => at + i);
+    const message = new Uint8Array(16 + 65_536);
+    message.set(bytesOf(values), at);
+    const data = viewBytes("float64", message.subarray(at, at + 65_536));
+    assertEquals([data.buffer === message.buffer, data.byteOffset], [true, 8]);
+    assertEquals(data, values);
+  }
+});
+
 Deno.test("viewBytes() copies a small payload, whose buffer may be a pool's", () => {
   const pool = new Uint8Array(16_384);
   const data = viewBytes("uint8", pool.subarray(0, 8191));

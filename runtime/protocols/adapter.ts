@@ -53,9 +53,9 @@ export interface RpcMethod {
   readonly clientStreaming: boolean;
   /** Whether the server sends many messages. */
   readonly serverStreaming: boolean;
-  /** Throws a `ModelError` for bytes that are no such message. */
+  /** Throws a `ModelError` for bytes that are no such message. They are the method's from then on. */
   readonly decode: (bytes: Uint8Array) => unknown;
-  /** Makes the bytes of an answer. */
+  /** Makes the bytes of an answer, which are the transport's from then on. */
   readonly encode: (message: unknown) => Uint8Array;
   /** Answers the requests of one RPC. */
   handle(requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext): AsyncIterable<unknown, void, undefined>;

@@ -45,7 +45,7 @@ export async function callInMemory(
   const id = requestIdOf(metadata);
   const { signal = NEVER } = call;
   async function* requests() {
-    for await (const bytes of messages) yield bytes;
+    for await (const bytes of messages) yield bytes.slice(); // a method may do with its request what it likes
   }
   try {
     const replies = runMethod(method, requests(), {

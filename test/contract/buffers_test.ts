@@ -34,6 +34,26 @@ Deno.test("grpc: every one of many callers gets its own tensor back, whatever th
   }));
 });
 
+Deno.test("grpc: several tensors of a message are its own, wherever in it they begin", async () => {
+  const names = Array.from({ length: 8 }, (_, i) => "m".repeat(i + 1)); // each begins a byte later
+  await using served = await serveModels(Object.fromEntries(names.map((name) => [name, echo])));
+  const floats = Float32Array.from({ length: 20_001 }, (_, i) => i / 3);
+  const doubles = Float64Array.from({ length: 10_001 }, (_, i) => i / 7);
+  const longs = BigInt64Array.from({ length: 9_001 }, (_, i) => BigInt(i) << 40n);
+  const sent = [floats, doubles, longs, floats].map(({ buffer }) => Buffer.from(buffer));
+  const inputs = ["float32", "float64", "int64", "float32"].map((dtype, i) => ({
+    data: sent[i],
+    shape: [[floats, doubles, longs, floats][i]!.length],
+    dtype,
+  }));
+  for (const name of names) {
+    const { outputs } = await answer<{ readonly outputs: readonly { readonly data: Uint8Array }[] }>((done) =>
+      served.inference.Predict({ model_name: name, inputs }, done)
+    );
+    outputs.forEach(({ data }, i) => assert(sent[i]!.equals(data), `tensor ${i} of "${name}"`));
+  }
+});
+
 Deno.test("grpc: a function may answer an array that it keeps", async () => {
   await using served = await serveModels({ kept });
   for (let round = 0; round < 3; round++) {
