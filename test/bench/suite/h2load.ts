@@ -45,9 +45,13 @@ const HEADERS = {
  */
 export async function h2load(options: H2loadOptions): Promise<H2loadFigures> {
   const log = `${options.body}.log`;
-  const { success, stdout, stderr } = await output(toArgs(options, log));
-  if (!success) throw new Error(`h2load failed: ${stderr || stdout}`);
-  return toFigures(parseH2load(stdout), parseTimes(await Deno.readTextFile(log)), options.minBytes);
+  try {
+    const { success, stdout, stderr } = await output(toArgs(options, log));
+    if (!success) throw new Error(`h2load failed: ${stderr || stdout}`);
+    return toFigures(parseH2load(stdout), parseTimes(await Deno.readTextFile(log)), options.minBytes);
+  } finally {
+    await Deno.remove(log).catch(() => {}); // the next block's times would be appended
+  }
 }
 
 async function output(args: string[]): Promise<{ success: boolean; stdout: string; stderr: string }> {
