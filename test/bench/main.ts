@@ -72,7 +72,7 @@ async function measure({ only, quick, long, rounds = quick ? 3 : 5 }: Options, b
   const ids = only ?? IDS.filter((id) => !quick || id !== MEMORY);
   const chosen = ROWS.filter(({ id }) => ids.includes(id));
   const { rows, skipped } = await runRows(chosen, bench, { rounds, scale: quick ? 0.3 : 1, progress });
-  const calls = { parts: quick ? 4 : 10, calls: long ? 50_000 : quick ? 2_000 : 5_000 };
+  const calls = long ? { parts: 10, calls: 50_000 } : { parts: 5, calls: quick ? 2_000 : 10_000 };
   const ofMemory = ids.includes(MEMORY) ? await measureMemory(bench, { ...calls, progress }) : undefined;
   return {
     startedAt,

@@ -15,9 +15,6 @@ export interface RunOptions {
   readonly progress: (text: string) => void;
 }
 
-/** How much load a server gets before it is measured, in blocks of a whole run: its code has to be compiled. */
-const WARM_UP = 1;
-
 type Running = ServerProcess & { readonly address: string };
 
 /** The rows that could be run, and what could not. */
@@ -94,12 +91,12 @@ async function runRow(
   for (const contender of row.contenders) {
     if (await servers.get(contender.server)) measured.set(contender, []);
   }
-  for (let round = -1; round < rounds; round++) { // the first warms up
+  for (let round = -1; round < rounds; round++) {
     for (const contender of orderOf([...measured.keys()], Math.max(round, 0))) {
       const server = (await servers.get(contender.server))!;
       try {
-        const figures = await measure(contender, server, bench, round < 0 ? Math.max(scale, WARM_UP) : scale);
-        if (round >= 0) measured.get(contender)![round] = figures;
+        if (round < 0) await warmUp(contender, server, bench, row.warmUps);
+        else measured.get(contender)![round] = await measure(contender, server, bench, scale);
       } catch (error) {
         skip(skips, `${row.title}: ${contender.name}`, error);
         measured.delete(contender);
@@ -108,6 +105,11 @@ async function runRow(
   }
   const { id, title, figure, goals } = row;
   return { id, title, figure, goals, contenders: [...measured].map(([{ name }, rounds]) => ({ name, rounds })) };
+}
+
+// By whole blocks, however short the measured ones are.
+async function warmUp(contender: Contender, server: Running, bench: Workbench, blocks: number): Promise<void> {
+  for (let block = 0; block < blocks; block++) await measure(contender, server, bench, 1);
 }
 
 async function measure({ load }: Contender, server: Running, bench: Workbench, scale: number): Promise<Figures> {
