@@ -33,12 +33,12 @@ def shell(script):
     subprocess.run(["sh", "-ec", script], check=True, stdin=subprocess.DEVNULL)
 
 
-def isolating_command():
-    """What a command is put behind to have a network of its own that it may change; None where that is not allowed."""
+def isolating_command(needs=CABLES):
+    """What a command is put behind to have a network of its own that it may change; None where a script cannot."""
     for options in (["-n"], ["-rn"]):  # as root, or as the root of a user namespace
         command = ["unshare"] + options
         try:
-            if subprocess.run(command + ["sh", "-ec", CABLES], capture_output=True, timeout=30).returncode == 0:
+            if subprocess.run(command + ["sh", "-ec", needs], capture_output=True, timeout=30).returncode == 0:
                 return command
         except OSError:
             return None

@@ -2,6 +2,7 @@
 import type { ConnectionInjector } from "@grpc/grpc-js";
 import type { ServerHttp2Session } from "node:http2";
 import net from "node:net";
+import { within } from "../../core/signal.ts";
 import { AcceptWatch } from "./accept_watch.ts";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
@@ -32,9 +33,9 @@ export interface Listener {
   /** The session on a connection. Its peer is pinged when it is silent; a connection whose peer is gone is reset. */
   attach(session: ServerHttp2Session, times: KeepaliveTimes): void;
   /** Refuses new connections, and tells the peers of those there are to make their next calls elsewhere. */
-  close(): void;
-  /** Resolves when the peers have read what was sent to them so far, or are gone; undefined where there is none. */
-  delivered(): Promise<void> | undefined;
+  close(): Promise<void>;
+  /** Resolves when the peers have been told by `close`, or are gone; undefined where there is none. */
+  told(): Promise<void> | undefined;
   /** Resolves when no connection is left. */
   disconnected(): Promise<void>;
   /** Closes the connections that are left. */
@@ -49,6 +50,7 @@ export async function listen(
 ): Promise<Listener> {
   const connections = new Map<string, Connection>();
   const connectionOf = (peer: Peer) => connections.get(keyOf(peer));
+  const told: Promise<void>[] = [];
   let isClosing = false;
   const serve = (socket: net.Socket) => {
     const key = keyOf(socket);
@@ -59,7 +61,7 @@ export async function listen(
       connection.close();
     });
     injector.injectConnection(socket);
-    if (isClosing) connection.meter.insert(SHUTDOWN_NOTICE); // accepted before, heard of after
+    if (isClosing) told.push(connection.announceShutdown()); // accepted before, heard of after
   };
   const onConnection = (socket: net.Socket) => watch.taken(socket, () => serve(socket));
   let server = await startListening({ host, port, reusePort }, onConnection);
@@ -79,22 +81,37 @@ export async function listen(
     address: { transport: "tcp", hostname, port: taken },
     connectionOf,
     attach: (session, times) => connectionOf(session.socket)?.attach(session, times),
-    close() {
+    async close() {
       if (isClosing) return;
       isClosing = true;
       watch.stop();
+      for (const connection of connections.values()) told.push(connection.announceShutdown());
+      if (isShared) await quietMoment();
       server.close();
-      for (const { meter } of connections.values()) meter.insert(SHUTDOWN_NOTICE);
     },
-    delivered() {
-      const live = [...connections.values()].filter(({ isLive }) => isLive);
-      return live.length > 0 ? Promise.all(live.map((peer) => peer.roundTrip())).then(() => {}) : undefined;
-    },
+    told: () => told.length > 0 ? Promise.all(told).then(() => {}) : undefined,
     async disconnected() {
       while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
     },
     destroyConnections: () => connections.forEach(({ socket }) => socket.destroy()),
   };
+}
+
+/** A turn of the event loop that took less did nothing else, in milliseconds. */
+const QUIET_TURN_MS = 0.2;
+/** For how long such a turn is waited for. */
+const QUIET_WITHIN_MS = 200;
+
+// Resolves when all connections that came are accepted. One that comes after that, and before the listener is closed, is
+// reset, though others listen on its port: with net.ipv4.tcp_migrate_req=1 only does Linux give it to them.
+async function quietMoment(): Promise<void> {
+  const end = performance.now() + QUIET_WITHIN_MS;
+  let began: number;
+  do {
+    await new Promise((resolve) => setTimeout(resolve)); // has the process look what came
+    began = performance.now();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  } while (performance.now() - began > QUIET_TURN_MS && performance.now() < end);
 }
 
 function startListening(options: net.ListenOptions, onConnection: (socket: net.Socket) => void): Promise<net.Server> {
@@ -112,11 +129,17 @@ function startListening(options: net.ListenOptions, onConnection: (socket: net.S
 /** HTTP/2's windows of a connection that has brought a large message, in bytes. */
 const LARGE_WINDOW = 1024 * 1024;
 
+/** How long a connection may wait for its first call, in milliseconds, before it counts as one that waits for none. */
+const FIRST_CALL_MS = 250;
+
 /** What is kept beside a socket. */
 export class Connection {
   readonly socket: net.Socket;
   /** What has left on it. */
   readonly meter: FlowMeter;
+  readonly #madeAt = performance.now();
+  #hasCalls = false;
+  #onFirstCall: (() => void) | undefined;
   #session: ServerHttp2Session | undefined;
   #keepalive: Keepalive | undefined;
   #isWide = false;
@@ -127,6 +150,10 @@ export class Connection {
     gatherWrites(socket);
     watchIncoming(socket, {
       onBytes: () => this.#keepalive?.heard(),
+      onHeaders: () => {
+        this.#hasCalls = true;
+        this.#onFirstCall?.();
+      },
       onReset: (streamId) => this.meter.reset(streamId),
     });
     socket.on("drain", () => this.meter.drained());
@@ -159,8 +186,23 @@ export class Connection {
     return this.#session !== undefined && !this.#session.destroyed && !this.#session.closed;
   }
 
-  /** Resolves when the peer has read what was sent before, or is gone. */
-  roundTrip(): Promise<void> {
+  /**
+   * Tells the peer to make its next calls elsewhere; resolves when it has read that, or is gone. To one that is about to
+   * make its first call a GOAWAY would be that call's end (in gRPC's C core): it is told after that.
+   */
+  async announceShutdown(): Promise<void> {
+    const waitMs = this.#madeAt + FIRST_CALL_MS - performance.now();
+    if (!this.#hasCalls && waitMs > 0) {
+      await within(
+        waitMs,
+        new Promise<void>((resolve) => this.#onFirstCall = resolve),
+      );
+    }
+    this.meter.insert(SHUTDOWN_NOTICE);
+    if (this.isLive) await this.#roundTrip();
+  }
+
+  #roundTrip(): Promise<void> {
     return new Promise((resolve) => {
       this.socket.once("close", () => resolve());
       if (!this.#session?.ping(() => resolve())) resolve();
@@ -171,6 +213,7 @@ export class Connection {
   close(): void {
     this.#keepalive?.stop();
     this.meter.close();
+    this.#onFirstCall?.();
   }
 
   // Nothing that waits for the peer must stay: ended in any other way the descriptor is kept, and the kernel goes on

@@ -3,7 +3,7 @@
 const HEADER_BYTES = 9;
 
 /** The types of frames that this server cares about. */
-export const FRAME = { data: 0, rstStream: 3, goaway: 7 } as const;
+export const FRAME = { data: 0, headers: 1, rstStream: 3, goaway: 7 } as const;
 
 /** GOAWAY without an error and with the last stream there can be: new calls go elsewhere, those on their way are taken. */
 export const SHUTDOWN_NOTICE: Uint8Array = new Uint8Array(

@@ -30,6 +30,8 @@ export class FrameFilter {
 export interface IncomingListener {
   /** Called for all that is received. */
   readonly onBytes: () => void;
+  /** Called when the client begins a stream. */
+  readonly onHeaders: () => void;
   /**
    * Called when the client resets a stream: once Deno has handled the frame, nothing frees the bytes that the stream has
    * not sent any more.
@@ -43,31 +45,34 @@ export interface IncomingListener {
  * GOAWAY is kept from Deno's http2 where it has the fault of http2_patch.ts: some of them, followed by bad frames, end
  * the process even with its close() delayed. A client that says GOAWAY closes its connection by itself.
  */
-export function watchIncoming(socket: net.Socket, { onBytes, onReset }: IncomingListener): void {
-  const pass = mayHaveGoawayFault(Deno.version.deno) ? withoutGoaway(onReset) : asItIs(onReset);
+export function watchIncoming(socket: net.Socket, listener: IncomingListener): void {
+  const pass = mayHaveGoawayFault(Deno.version.deno) ? withoutGoaway(listener) : asItIs(listener);
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;
   socket.emit = (event: string | symbol, ...args: unknown[]) => {
     if (event !== "data" || !(args[0] instanceof Uint8Array)) return emit(event, ...args);
-    onBytes();
+    listener.onBytes();
     const bytes = pass(args[0]);
     return bytes.length > 0 ? emit("data", bytes) : true;
   };
 }
 
-function asItIs(onReset: IncomingListener["onReset"]): (bytes: Uint8Array) => Uint8Array {
-  const reader = new FrameReader((type, streamId) => {
-    if (type === FRAME.rstStream) onReset(streamId);
-  }, PREFACE_BYTES);
+function asItIs(listener: IncomingListener): (bytes: Uint8Array) => Uint8Array {
+  const reader = new FrameReader((type, streamId) => tell(listener, type, streamId), PREFACE_BYTES);
   return (bytes) => {
     reader.read(bytes);
     return bytes;
   };
 }
 
-function withoutGoaway(onReset: IncomingListener["onReset"]): (bytes: Uint8Array) => Uint8Array {
+function withoutGoaway(listener: IncomingListener): (bytes: Uint8Array) => Uint8Array {
   const filter = new FrameFilter((type, streamId) => {
-    if (type === FRAME.rstStream) onReset(streamId);
+    tell(listener, type, streamId);
     return type !== FRAME.goaway;
   });
   return (bytes) => filter.push(bytes);
+}
+
+function tell({ onHeaders, onReset }: IncomingListener, type: number, streamId: number): void {
+  if (type === FRAME.headers) onHeaders();
+  else if (type === FRAME.rstStream) onReset(streamId);
 }

@@ -69,15 +69,15 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     address: listener.address,
     abortCalls,
     async announceShutdown(timeoutMs) {
-      listener.close();
-      const delivered = listener.delivered();
-      if (!delivered) return;
-      await within(timeoutMs, delivered);
+      await listener.close();
+      const told = listener.told();
+      if (!told) return;
+      await within(timeoutMs, told);
       // Of calls that came in one read with the answer to a ping Deno and grpc-js tell in this turn of the event loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
     },
     async shutdown(graceMs) {
-      listener.close();
+      await listener.close();
       // Sends the last GOAWAY. Its callback says nothing here: Deno calls it with streams still open, and never where a
       // client leaves a bare connection open.
       server.tryShutdown(() => {});
