@@ -85,9 +85,12 @@ export type { Lease, SessionRecord, SessionStore } from "./runtime/middleware/se
 export type {
   AdapterHost,
   HealthView,
+  HttpContext,
+  HttpRoute,
   ProtocolAdapter,
   ProtocolEndpoints,
   ProtoFile,
+  RequestContext,
   RpcContext,
   RpcMethod,
   RpcService,

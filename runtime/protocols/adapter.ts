@@ -81,8 +81,8 @@ export interface RpcService {
   readonly file: ProtoFile;
 }
 
-/** One RPC in progress. */
-export interface RpcContext {
+/** A request in progress, whatever carries it. */
+export interface RequestContext {
   /** The caller's `request-id`, or one that the transport made. */
   readonly id: string;
   /** Aborts when the client cancels or leaves, at its deadline, and at a shutdown. */
@@ -93,20 +93,46 @@ export interface RpcContext {
   readonly deadline: number | undefined;
   /** Lower-cased request metadata. */
   readonly metadata: Headers;
+  /** The largest message either way, in bytes. */
+  readonly maxMessageBytes: number;
+}
+
+/** One RPC in progress. */
+export interface RpcContext extends RequestContext {
   /** Sent with the first message. */
   readonly responseMetadata: Headers;
   /** Sent with the status. */
   readonly trailers: Headers;
   /** When the last request message began to be decoded, by `performance.now()`. */
   decodedAt(): number;
-  /** The largest message either way, in bytes. */
-  readonly maxMessageBytes: number;
+}
+
+/** One HTTP request in progress. */
+export interface HttpContext extends RequestContext {
+  /** What the `:name` parts of the route's path stand for, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  /** The whole body, decompressed. Rejects with a `ModelError` where it is too large, broken or does not come. */
+  readBody(): Promise<Uint8Array>;
+}
+
+/** What answers one method of one path. */
+export interface HttpRoute {
+  /** Which requests it is for. */
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** Path segments, `:name` for one that stands for itself: `/v2/models/:model/infer`. */
+  readonly path: string;
+  /** Answers a request, or throws a `ModelError`. */
+  handle(request: Request, http: HttpContext): Response | Promise<Response>;
+  /** The JSON body of a failure. @default `{"error": MESSAGE}` */
+  errorBody?(error: ModelError, status: number): unknown;
 }
 
 /** What a protocol serves. */
 export interface ProtocolEndpoints {
   /** RPC services. */
   readonly rpc?: readonly RpcService[];
+  /** HTTP routes. */
+  readonly http?: readonly HttpRoute[];
 }
 
 /** One wire protocol. Pure: wire messages to calls and back. Opens nothing, keeps no global state. */
@@ -129,23 +155,23 @@ export function metadataParams(metadata: Headers, entry: CatalogEntry): CallPara
   return params;
 }
 
-/** What the calls of one RPC share. */
+/** What the calls of one request share. */
 export function callBase(
-  rpc: RpcContext,
+  request: RequestContext,
   entry: CatalogEntry,
   params: CallParams,
   maxTokens = 0,
 ): Omit<PredictCall, "kind" | "input"> {
   return {
-    id: rpc.id,
+    id: request.id,
     model: entry.name,
     version: entry.version,
     revision: entry.revision,
     params,
     maxTokens: maxTokens === 0 ? undefined : maxTokens,
-    signal: rpc.signal,
-    deadline: rpc.deadline,
-    metadata: rpc.metadata,
+    signal: request.signal,
+    deadline: request.deadline,
+    metadata: request.metadata,
     values: NO_VALUES,
   };
 }
