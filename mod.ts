@@ -99,7 +99,14 @@ export type {
 } from "./runtime/protocols/adapter.ts";
 export type { FunctionStatus } from "./runtime/host/status.ts";
 export type { Isolation } from "./runtime/host/manifest.ts";
-export type { ListenOptions, ServeOptions, Server, ServerState, UnfitServer } from "./runtime/host/serve.ts";
+export type {
+  HttpListenOptions,
+  ListenOptions,
+  ServeOptions,
+  Server,
+  ServerState,
+  UnfitServer,
+} from "./runtime/host/serve.ts";
 import type { AnyModel } from "./runtime/core/define.ts";
 import type { SessionStore } from "./runtime/middleware/session_store.ts";
 import type { ServeOptions, Server } from "./runtime/host/serve.ts";

@@ -12,7 +12,14 @@ import { CallCounts } from "./middleware/request_log.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
-import type { AdapterHost, HealthView, ProtocolAdapter, RpcService, ServingStatus } from "./protocols/adapter.ts";
+import type {
+  AdapterHost,
+  HealthView,
+  HttpRoute,
+  ProtocolAdapter,
+  RpcService,
+  ServingStatus,
+} from "./protocols/adapter.ts";
 
 /** Bounds of a server; every one is an option. */
 export interface Limits extends ReplayLimits {
@@ -59,6 +66,7 @@ export interface Assembly {
   readonly sessions: Sessions;
   readonly replays: Replays;
   readonly services: readonly RpcService[];
+  readonly routes: readonly HttpRoute[];
   readonly health: HealthView;
   /** Aborts when the shutdown begins. */
   readonly draining: AbortSignal;
@@ -94,13 +102,19 @@ export function assemble(options: AssemblyOptions): Assembly {
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
   const host: AdapterHost = { invoke, catalog: registry, health, sessions, services: () => services, log };
-  for (const adapter of options.adapters) services.push(...adapter(host).rpc ?? []);
+  const routes: HttpRoute[] = [];
+  for (const adapter of options.adapters) {
+    const { rpc = [], http = [] } = adapter(host);
+    services.push(...rpc);
+    routes.push(...http);
+  }
   return {
     invoke,
     calls,
     sessions,
     replays,
     services,
+    routes,
     health,
     draining: draining.signal,
     drain: () => draining.abort(shuttingDown()),

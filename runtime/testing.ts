@@ -269,6 +269,8 @@ export interface TestServer extends AsyncDisposable {
     messages: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
     options?: { readonly metadata?: HeadersInit; readonly signal?: AbortSignal; readonly timeoutMs?: number },
   ): Promise<TestRpcResult>;
+  /** Answers an HTTP request. */
+  fetch(request: Request): Promise<Response>;
 }
 
 /** The options of {@linkcode createTestServer}. */
@@ -306,6 +308,12 @@ export async function createTestServer(
         { ...call, ...timeoutMs !== undefined && { deadline: Date.now() + timeoutMs } },
         { draining: assembly.draining, maxMessageBytes: limits.maxMessageBytes, log },
       ),
+    async fetch(request) {
+      const { createApp } = await import("./transports/http/app.ts");
+      const { maxMessageBytes } = limits;
+      const app = createApp(assembly.routes, { corsOrigins: [], maxMessageBytes, draining: assembly.draining, log });
+      return await app(request, request.signal);
+    },
     async [Symbol.asyncDispose]() {
       assembly.drain();
       await assembly.close();

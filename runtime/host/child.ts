@@ -32,7 +32,7 @@ export type Spawn = (events: ProcessEvents) => ServerProcess;
 /** What a child does that others have to act on. */
 export interface ChildEvents {
   onHello(settings: Settings): void;
-  onListening(port: number): void;
+  onListening(port: number, httpPort: number | undefined): void;
   /** `failed`: the functions that cannot be called. */
   onReady(failed: readonly string[]): void;
   onUnfit(name: string): void;
@@ -137,7 +137,7 @@ export class Child {
       case "listening":
         this.#stage = "listening";
         if (this.#mustReload) this.send({ type: "reload" });
-        return events.onListening(message.port);
+        return events.onListening(message.port, message.httpPort);
       case "ready":
         this.#stage = "ready";
         return events.onReady(message.failed);

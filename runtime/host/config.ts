@@ -21,6 +21,10 @@ export interface Config extends Limits {
   readonly functionsDir: string;
   readonly hostname: string;
   readonly port: number;
+  /** For HTTP; undefined = none. */
+  readonly httpPort: number | undefined;
+  /** Whose pages may call from a browser. */
+  readonly corsOrigins: readonly string[];
   /** How many processes serve. */
   readonly processes: ProcessCount;
   readonly graceMs: number;
@@ -48,6 +52,13 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addArgument(functionsArgument())
     .addOption(option("--host <name>", "address to listen on", "127.0.0.1"))
     .addOption(portOption("port to listen on, 0 = any"))
+    .addOption(
+      option("--http-port <number>", "port to listen on for HTTP, 0 = any, off = none", "off").argParser(httpPort),
+    )
+    .addOption(
+      option("--cors-origins <origins>", "whose pages may call from a browser, with commas between, * = any", "")
+        .argParser(origins),
+    )
     .addOption(
       option("--processes <number>", "processes that serve, auto = one for each processor", 1).argParser(processCount),
     )
@@ -96,6 +107,9 @@ export function parseConfig(args: readonly string[], version: string): Config | 
   const { host, ...options } = command.opts<Options>();
   return {
     ...options,
+    // commander does not parse defaults
+    httpPort: typeof options.httpPort === "number" ? options.httpPort : undefined,
+    corsOrigins: options.corsOrigins || [],
     sessions: storeOf(options.sessions, command.getOptionValueSource("sessions")),
     hasChosenSessions: command.getOptionValueSource("sessions") !== "default",
     watch: options.watch ?? isSet("TENSORLET_WATCH", false),
@@ -132,6 +146,19 @@ function functionsArgument(): Argument {
 
 function portOption(description: string): Option {
   return option("--port <number>", description, 50051).argParser(wholeNumber(0, 65_535));
+}
+
+function httpPort(text: string): number | undefined {
+  return text === "off" ? undefined : wholeNumber(0, 65_535)(text);
+}
+
+function origins(text: string): readonly string[] {
+  const list = text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "");
+  for (const origin of list) {
+    if (origin === "*" || URL.canParse(origin) && new URL(origin).origin === origin) continue;
+    throw new InvalidArgumentError("Wanted origins such as https://example.com, with commas between, or *.");
+  }
+  return list;
 }
 
 function processCount(text: string): ProcessCount {

@@ -26,6 +26,8 @@ export interface Settings {
   readonly hostname: string;
   /** 0 = any. */
   readonly port: number;
+  /** For HTTP; 0 = any, undefined = none. */
+  readonly httpPort: number | undefined;
   /** How many processes are to serve. */
   readonly processes: number;
   readonly graceMs: number;
@@ -53,6 +55,8 @@ export type Role = "first" | "further" | "replacement";
 export interface Start {
   readonly type: "start";
   readonly port: number;
+  /** Without: no HTTP. */
+  readonly httpPort?: number;
   readonly reusePort: boolean;
   readonly role: Role;
   /** Its place among the server's processes, from 1. */
@@ -77,7 +81,7 @@ export type ToChild =
 /** What the server's process says to its supervisor. */
 export type FromChild =
   | { readonly type: "hello"; readonly settings: Settings }
-  | { readonly type: "listening"; readonly port: number }
+  | { readonly type: "listening"; readonly port: number; readonly httpPort?: number }
   /** `failed`: the functions that cannot be called. */
   | { readonly type: "ready"; readonly failed: readonly string[] }
   | { readonly type: "files"; readonly fingerprints: Fingerprints }

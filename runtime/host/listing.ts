@@ -6,8 +6,12 @@ import { formatAddress } from "./address.ts";
 import type { MergedFunction, ProcessStatus } from "./status.ts";
 
 /** The start-up text: one line a function, then how to call one. */
-export function formatListing(entries: readonly CatalogEntry[], address: Deno.NetAddr, version: string): string {
-  const target = formatAddress(address);
+export function formatListing(
+  entries: readonly CatalogEntry[],
+  { grpc, http }: { readonly grpc: Deno.NetAddr; readonly http?: Deno.NetAddr },
+  version: string,
+): string {
+  const target = formatAddress(grpc);
   const names = entries.map((entry) => `${entry.name}@${entry.version}`);
   const kinds = entries.map((entry) => entry.kinds.join(" ") || "(failed)");
   const nameWidth = Math.max(...names.map(({ length }) => length));
@@ -18,13 +22,18 @@ export function formatListing(entries: readonly CatalogEntry[], address: Deno.Ne
   });
   const calls = howToCall(entries, target).map((line) => `  ${line}`);
   return [
-    `tensorlet ${version}: ${count(entries)} on grpc://${target}`,
+    `tensorlet ${version}: ${count(entries)} on grpc://${target}${http ? ` and ${httpUrl(http)}` : ""}`,
     "",
     ...lines,
     "",
     ...calls.length > 0 ? ["Call one (or see examples/python_client and examples/go_client):", ...calls] : [],
     "",
   ].join("\n");
+}
+
+/** Where to find a server by HTTP. */
+export function httpUrl(address: Deno.NetAddr): string {
+  return `http://${formatAddress(address)}`;
 }
 
 // Three numbers are an input that it can take.

@@ -1,5 +1,5 @@
 // The composition root: functions, interceptors, protocols and transports become a server.
-import { assemble, DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
+import { assemble, type Assembly, DEFAULT_GRACE_MS, DEFAULT_LIMITS, type Limits } from "../assembly.ts";
 import type { Interceptor } from "../core/call.ts";
 import type { Catalog, ModelState } from "../core/catalog.ts";
 import { type AnyModel, resolveModel } from "../core/define.ts";
@@ -11,6 +11,7 @@ import type { ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
 import { DEFAULT_KEEPALIVE } from "../transports/grpc/keepalive.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
+import { type HttpServer, serveHttp } from "../transports/http/server.ts";
 import { inlinePool } from "../workers/inline.ts";
 import type { Verdicts } from "./control.ts";
 import { FunctionFolder } from "./folder.ts";
@@ -37,10 +38,20 @@ export interface ListenOptions {
   readonly keepaliveTimeoutMs?: number;
 }
 
+/** Where to listen for HTTP. */
+export interface HttpListenOptions extends Pick<ListenOptions, "hostname" | "reusePort"> {
+  /** 0 = any. @default {8080} */
+  readonly port?: number;
+  /** Origins whose pages may call from a browser, "*" = any. @default none but the server's own */
+  readonly corsOrigins?: readonly string[];
+}
+
 /** The options of {@linkcode serve}. */
 export interface ServeOptions {
   /** The gRPC listener. */
   readonly grpc?: ListenOptions;
+  /** The HTTP listener. @default none */
+  readonly http?: HttpListenOptions;
   /** Bounds that differ from their defaults. */
   readonly limits?: Partial<Limits>;
   /** Milliseconds that calls in progress get to finish at a shutdown. @default {10_000} */
@@ -89,7 +100,7 @@ export interface UnfitServer {
 /** A server that listens. Disposing it shuts it down. */
 export interface Server extends AsyncDisposable {
   /** Where it listens. */
-  readonly addresses: { readonly grpc: Deno.NetAddr };
+  readonly addresses: { readonly grpc: Deno.NetAddr; readonly http?: Deno.NetAddr };
   /** Where it is in its life. */
   readonly state: ServerState;
   /** What it serves. */
@@ -165,6 +176,10 @@ export async function serve(
     requestTimeoutMs: limits.unaryTimeoutMs,
     log,
   });
+  const http = options.http && await listenHttp(options.http, assembly, limits, log).catch(async (error) => {
+    await grpc.shutdown(0);
+    throw error;
+  });
   return new RunningServer(
     {
       registry,
@@ -172,12 +187,31 @@ export async function serve(
       assembly,
       peers,
       grpc,
+      http,
       log,
       graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
       unfit: unfit.promise,
     },
     options.signal,
   );
+}
+
+function listenHttp(
+  { hostname = "127.0.0.1", port = 8080, reusePort = false, corsOrigins = [] }: HttpListenOptions,
+  { routes, draining }: Assembly,
+  { maxMessageBytes, unaryTimeoutMs }: Limits,
+  log: Logger,
+): Promise<HttpServer> {
+  return serveHttp(routes, {
+    hostname,
+    port,
+    reusePort,
+    corsOrigins,
+    maxMessageBytes,
+    requestTimeoutMs: unaryTimeoutMs,
+    draining,
+    log,
+  });
 }
 
 const STATE_LINES: Readonly<Record<ModelState, string>> = {
@@ -207,9 +241,10 @@ interface Parts {
   /** Undefined for definitions in code. */
   readonly folder: FunctionFolder | undefined;
   readonly unfit: Promise<UnfitServer>;
-  readonly assembly: ReturnType<typeof assemble>;
+  readonly assembly: Assembly;
   readonly peers: Peers | undefined;
   readonly grpc: GrpcServer;
+  readonly http: HttpServer | undefined;
   readonly log: Logger;
   readonly graceMs: number;
 }
@@ -250,8 +285,9 @@ class RunningServer implements ProcessServer {
     if (signal?.aborted) onAbort();
   }
 
-  get addresses(): { readonly grpc: Deno.NetAddr } {
-    return { grpc: this.#parts.grpc.address };
+  get addresses(): { readonly grpc: Deno.NetAddr; readonly http?: Deno.NetAddr } {
+    const { grpc, http } = this.#parts;
+    return { grpc: grpc.address, ...http && { http: http.address } };
   }
 
   get functions(): Catalog {
@@ -312,21 +348,24 @@ class RunningServer implements ProcessServer {
     if (this.#stopping) {
       this.#mayWait = false;
       this.#parts.grpc.abortCalls();
+      this.#parts.http?.abortCalls();
     }
     return this.#stopping ??= this.#shutdown(options.graceMs ?? this.#parts.graceMs);
   }
 
   async #shutdown(graceMs: number): Promise<void> {
-    const { assembly, peers, grpc, log } = this.#parts;
+    const { assembly, peers, grpc, http, log } = this.#parts;
     this.state = "draining";
     this.#unfollow();
     try {
       const began = performance.now();
+      http?.close();
       await grpc.announceShutdown(Math.min(graceMs, NOTICE_MS));
       assembly.drain();
       await this.#parts.folder?.close();
       const leftMs = graceMs - (performance.now() - began);
-      await grpc.shutdown(this.#mayWait ? Math.max(0, leftMs) : 0);
+      const waitMs = this.#mayWait ? Math.max(0, leftMs) : 0;
+      await Promise.all([grpc.shutdown(waitMs), http?.shutdown(waitMs)]);
     } finally {
       try {
         peers?.[Symbol.dispose]();

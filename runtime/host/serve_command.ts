@@ -8,7 +8,7 @@ import { type Role, SIGNALS, type Start } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { ConfigError } from "./error.ts";
 import { keepAlive } from "./keep_alive.ts";
-import { formatListing } from "./listing.ts";
+import { formatListing, httpUrl } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { type ProcessServer, serve } from "./serve.ts";
 import { removeFolder } from "./shared_folder.ts";
@@ -79,6 +79,11 @@ function warn({ processes, sessions, hasChosenSessions }: ServerConfig, log: Log
   if (alone !== undefined) log.info(`no supervisor: ${alone}; a crash ends this server`);
 }
 
+interface ListenFailure {
+  readonly code?: string;
+  readonly syscall?: string;
+}
+
 async function listen(
   config: ServerConfig,
   start: Start | undefined,
@@ -86,12 +91,13 @@ async function listen(
   link: SupervisorLink | undefined,
   log: Logger,
 ): Promise<ProcessServer> {
-  const { hostname, graceMs, isolation, watch } = config;
-  const { port, reusePort, verdicts, isCareful } = start ??
-    { port: config.port, reusePort: false, verdicts: {}, isCareful: false };
+  const { hostname, corsOrigins, graceMs, isolation, watch } = config;
+  const { port, httpPort, reusePort, verdicts, isCareful } = start ??
+    { port: config.port, httpPort: config.httpPort, reusePort: false, verdicts: {}, isCareful: false };
   try {
     return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },
+      ...httpPort !== undefined && { http: { hostname, port: httpPort, reusePort, corsOrigins } },
       limits: config,
       graceMs,
       log,
@@ -108,9 +114,9 @@ async function listen(
       },
     });
   } catch (error) {
-    const { code = "", syscall } = error as { readonly code?: string; readonly syscall?: string };
+    const { code = "", syscall, port: failed = port } = error as Partial<Deno.NetAddr> & ListenFailure;
     if (syscall === undefined) throw error;
-    const address = formatAddress({ hostname, port });
+    const address = formatAddress({ hostname, port: failed });
     throw new ConfigError(`Cannot listen on ${address}: ${LISTEN_FAILURES[code] ?? code}`);
   }
 }
@@ -119,8 +125,11 @@ function announce({ logFormat, processes }: ServerConfig, server: ProcessServer,
   const address = `grpc://${formatAddress(server.addresses.grpc)}`;
   const entries = [...server.functions.list()];
   if (role !== "first") log[role === "replacement" ? "info" : "debug"]("serving again", { address, pid: Deno.pid });
-  else if (logFormat === "text") console.log(formatListing(entries, server.addresses.grpc, denoJson.version));
-  else log.info("serving", { address, functions: entries });
+  else if (logFormat === "text") console.log(formatListing(entries, server.addresses, denoJson.version));
+  else {
+    const { http } = server.addresses;
+    log.info("serving", { address, ...http && { http: httpUrl(http) }, functions: entries });
+  }
   // The supervisor says when all of them are.
   if (processes > 1 && role !== "replacement") return;
   const start = performance.now();

@@ -22,7 +22,7 @@ export interface SlotHost {
   readonly isStopping: boolean;
   /** Answers a process that has said hello. */
   greet(slot: Slot, child: Child, settings: Settings): void;
-  onListening(port: number): void;
+  onListening(port: number, httpPort: number | undefined): void;
   /** The slot's process is ready. `failed`: the functions that cannot be called. */
   onReady(failed: readonly string[]): void;
   onChanged(name: string): void;
@@ -124,9 +124,9 @@ export class Slot {
     const host = this.#host;
     return {
       onHello: (settings) => host.greet(this, child, settings),
-      onListening: (port) => {
+      onListening: (port, httpPort) => {
         this.#role = "replacement";
-        host.onListening(port);
+        host.onListening(port, httpPort);
       },
       onReady: (failed) => {
         if (child === this.#fresh) this.#promote(child);

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { formatAddress } from "./address.ts";
 import type { ProcessEvents, ServerProcess } from "./child.ts";
-import { type FromChild, type Settings, SIGNALS, type StopSignal, SUPERVISED, type ToChild } from "./control.ts";
+import { type FromChild, SIGNALS, type StopSignal, SUPERVISED, type ToChild } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
@@ -20,7 +20,7 @@ export async function supervise(command: readonly string[]): Promise<number> {
   const supervisor = new Supervisor({
     spawn: (events) => spawnServer(command, events),
     createLog: (settings) => settings ? log = createStderrLogger(settings.logFormat, settings.logLevel) : log,
-    refusesPort,
+    refusesPort: ({ hostname, port, httpPort = 0 }) => refusesPort(hostname, port) || refusesPort(hostname, httpPort),
     makeFolder: () => folder = makeFolder(),
     reusePort: Deno.build.os === "linux",
     onListening: (port) => closeSocket = openControlSocket(port, () => supervisor.status(), log),
@@ -46,7 +46,7 @@ function onSignal(signal: Deno.Signal, listener: () => void): () => void {
 }
 
 // A socket that does not share its port finds others, even one that does: another tensorlet's.
-function refusesPort({ hostname, port }: Settings): boolean {
+function refusesPort(hostname: string, port: number): boolean {
   if (port === 0) return false;
   try {
     Deno.listen({ hostname, port }).close();

@@ -76,7 +76,8 @@ class Link implements SupervisorLink {
   async follow(server: ProcessServer, version: string): Promise<"retired" | "stopped"> {
     this.#server = server;
     this.#version = version;
-    this.#send({ type: "listening", port: server.addresses.grpc.port });
+    const { grpc, http } = server.addresses;
+    this.#send({ type: "listening", port: grpc.port, ...http && { httpPort: http.port } });
     this.#send({ type: "files", fingerprints: server.fingerprints() });
     server.ready.then(() => this.#send({ type: "ready", failed: failedFunctions(server) }));
     server.unfit.then(({ function: name }) => this.#send({ type: "unfit", function: name }));

@@ -43,6 +43,7 @@ export class Supervisor {
   /** What the processes share; undefined where there is only one. */
   #folder: string | undefined;
   #port = 0;
+  #httpPort: number | undefined;
   /** `performance.now()` when the server began to listen. */
   #servedSince: number | undefined;
   #isFinished = false;
@@ -107,7 +108,7 @@ export class Supervisor {
         return supervisor.#stopping !== undefined || supervisor.#isFinished;
       },
       greet: (slot, child, settings) => this.#greet(slot, child, settings),
-      onListening: (port) => this.#onListening(port),
+      onListening: (port, httpPort) => this.#onListening(port, httpPort),
       onReady: (failed) => this.#onReady(failed),
       onChanged: (name) => this.#blame.forgive(name),
       onUnfit(child, name) {
@@ -136,9 +137,11 @@ export class Supervisor {
       child.kill();
       return this.#finish(USAGE_ERROR);
     }
+    const httpPort = hasServed ? this.#httpPort : settings.httpPort;
     child.send({
       type: "start",
       port: hasServed ? this.#port : settings.port,
+      ...httpPort !== undefined && { httpPort },
       reusePort: this.#options.reusePort,
       role: slot.role,
       place: slot.place,
@@ -157,10 +160,11 @@ export class Supervisor {
     return this.#folder !== undefined;
   }
 
-  #onListening(port: number): void {
+  #onListening(port: number, httpPort: number | undefined): void {
     if (this.#servedSince !== undefined) return;
     this.#servedSince = performance.now();
     this.#port = port;
+    this.#httpPort = httpPort;
     this.#options.onListening?.(port);
     if (this.#stopping) return;
     while (this.#slots.length < this.#settings!.processes) this.#addSlot();

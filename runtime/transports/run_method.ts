@@ -59,8 +59,8 @@ function tooLarge(bytes: number, maxBytes: number): ModelError {
   );
 }
 
-/** The caller's request id where it can be one, else a new one. */
-export function requestIdOf(metadata: Headers): string {
-  const sent = metadata.get("request-id");
+/** The caller's request id where it can be one, else a new one; `name` is another header that may carry it. */
+export function requestIdOf(metadata: Headers, name?: string): string {
+  const sent = metadata.get("request-id") ?? (name === undefined ? null : metadata.get(name));
   return sent !== null && isRequestId(sent) ? sent : crypto.randomUUID();
 }

@@ -11,6 +11,7 @@ import { FakeClock } from "./clock.ts";
 export const SETTINGS: Settings = {
   hostname: "127.0.0.1",
   port: 0,
+  httpPort: undefined,
   processes: 1,
   graceMs: 10_000,
   drainMs: 5_000,

@@ -131,6 +131,24 @@ Deno.test("cli: a taken port is one line and status 2", async () => {
   assertEquals([code, stderr], [2, `error: Cannot listen on 127.0.0.1:${port}: the port is taken\n`]);
 });
 
+Deno.test("cli: HTTP is served where it is asked for, and a taken port is refused", async () => {
+  const child = command([FUNCTIONS, "--port", "0", "--http-port", "0"]).spawn();
+  const stdout = readerOf(child.stdout);
+  const listing = await readUntil(stdout, "ChatStream\n");
+  const [, url] = /on grpc:\/\/127\.0\.0\.1:\d+ and (http:\/\/127\.0\.0\.1:\d+)\n/.exec(listing) ?? [];
+  const response = await fetch(`${url}/no/such/path`);
+  assertEquals([response.status, (await response.json()).error], [
+    404,
+    'Cannot find "/no/such/path": there is no such path',
+  ]);
+  const { code, stderr } = await run(FUNCTIONS, "--port", "0", "--http-port", new URL(url!).port);
+  assertEquals([code, stderr], [2, `error: Cannot listen on ${new URL(url!).host}: the port is taken\n`]);
+  child.kill("SIGTERM");
+  assertEquals((await child.status).code, 0);
+  await drain(stdout);
+  await child.stderr.cancel();
+});
+
 Deno.test("cli: a file that is no function is listed as failed, and the others are served", async () => {
   const dir = await Deno.makeTempDir();
   try {

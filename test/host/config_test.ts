@@ -44,6 +44,17 @@ Deno.test("parseConfig() takes switches, and their variables for what they say",
   withEnv({ TENSORLET_WATCH: "yes" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_WATCH"));
 });
 
+Deno.test("parseConfig() takes a port for HTTP, and whose pages may call", () => {
+  assertEquals([parse().httpPort, parse().corsOrigins], [undefined, []]);
+  assertEquals([parse("--http-port", "0").httpPort, parse("--http-port", "off").httpPort], [0, undefined]);
+  withEnv({ TENSORLET_HTTP_PORT: "8080" }, () => assertEquals(parse().httpPort, 8080));
+  assertEquals(parse("--cors-origins", "https://a.example, http://b.example:1").corsOrigins, [
+    "https://a.example",
+    "http://b.example:1",
+  ]);
+  assertEquals(parse("--cors-origins", "*").corsOrigins, ["*"]);
+});
+
 Deno.test("parseConfig() takes a number of processes, or auto", () => {
   assertEquals([parse().processes, parse("--processes", "3").processes], [1, 3]);
   withEnv({ TENSORLET_PROCESSES: "auto" }, () => {
@@ -92,6 +103,8 @@ for (
     [["--port", "65536"], "whole number from 0 to 65535"],
     [["--port", "-1"], "whole number"],
     [["--port"], "argument missing"],
+    [["--http-port", "x"], "whole number from 0 to 65535"],
+    [["--cors-origins", "example.com"], "origins such as https://example.com"],
     [["--processes", "0"], "whole number from 1, or auto"],
     [["--processes", "two"], "whole number from 1, or auto"],
     [["--max-in-flight", "0"], "whole number from 1"],

@@ -8,6 +8,7 @@ import { supervisorLink } from "../../runtime/host/supervised.ts";
 const SETTINGS: Settings = {
   hostname: "127.0.0.1",
   port: 0,
+  httpPort: undefined,
   processes: Number(Deno.args[1] ?? 1),
   graceMs: 10_000,
   drainMs: 20_000,

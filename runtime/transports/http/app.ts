@@ -1,0 +1,150 @@
+// Requests to routes: what HTTP asks of every one of them. No socket.
+import { Hono } from "hono";
+import { compress } from "hono/compress";
+import { cors } from "hono/cors";
+import { ModelError, toModelError } from "../../core/error.ts";
+import type { Logger } from "../../core/log.ts";
+import type { HttpRoute } from "../../protocols/adapter.ts";
+import { HttpError } from "../../protocols/http.ts";
+import { requestIdOf } from "../run_method.ts";
+import { readBody } from "./body.ts";
+import { errorResponse } from "./status.ts";
+
+/** The options of {@linkcode createApp}. */
+export interface AppOptions {
+  /** Origins whose pages may call, "*" = any. */
+  readonly corsOrigins: readonly string[];
+  /** The largest body, in bytes. */
+  readonly maxMessageBytes: number;
+  /** Aborts when the shutdown begins. */
+  readonly draining: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Answers a request; `signal` aborts when its client leaves, and at the end of a shutdown. Never rejects. */
+export type App = (request: Request, signal: AbortSignal) => Promise<Response>;
+
+const REQUEST_ID = "x-request-id";
+
+/** Puts the routes behind one function. */
+export function createApp(routes: readonly HttpRoute[], options: AppOptions): App {
+  const app = new Hono<{ Bindings: { readonly signal: AbortSignal } }>();
+  const { corsOrigins } = options;
+  if (corsOrigins.length > 0) {
+    app.use(cors({ origin: corsOrigins.includes("*") ? "*" : [...corsOrigins], exposeHeaders: [REQUEST_ID] }));
+  }
+  app.use(compress());
+  for (const route of routes) {
+    app.on(route.method, route.path, (c) => answer(route, c.req.raw, c.req.param(), c.env.signal, options));
+  }
+  app.notFound(({ req }) => errorOf(notFound(routes, app, req.method, req.path)));
+  app.onError((thrown) => {
+    options.log.error("Cannot answer a request", { cause: thrown });
+    return errorResponse(new ModelError("internal", "The server failed"));
+  });
+  return async (request, signal) => {
+    const foreign = foreignOrigin(request, corsOrigins);
+    return foreign ? errorOf(foreign) : await app.fetch(request, { signal });
+  };
+}
+
+async function answer(
+  route: HttpRoute,
+  request: Request,
+  params: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  { maxMessageBytes, draining, log }: AppOptions,
+): Promise<Response> {
+  const { headers } = request;
+  const id = requestIdOf(headers, REQUEST_ID);
+  const start = performance.now();
+  const response = await respond();
+  setHeader(response, REQUEST_ID, id);
+  log.debug("http", {
+    method: request.method,
+    path: route.path,
+    requestId: id,
+    status: response.status,
+    ms: msSince(start),
+  });
+  return response;
+
+  async function respond(): Promise<Response> {
+    try {
+      return await route.handle(request, {
+        id,
+        params,
+        signal,
+        draining,
+        deadline: undefined,
+        metadata: headers,
+        maxMessageBytes,
+        readBody: () => readBody(request, maxMessageBytes, signal),
+      });
+    } catch (thrown) {
+      const error = toModelError(thrown, id);
+      // What functions throw has been logged, and is a ModelError by now; this failed around them.
+      if (error !== thrown) log.error("Cannot answer a request", { path: route.path, requestId: id, cause: thrown });
+      return errorResponse(error, route);
+    }
+  }
+}
+
+function setHeader(response: Response, name: string, value: string): void {
+  try {
+    response.headers.set(name, value);
+  } catch {
+    // Headers of a response that was made elsewhere may not change.
+  }
+}
+
+function msSince(start: number): number {
+  return Math.round((performance.now() - start) * 1000) / 1000;
+}
+
+// A page of another origin could make a browser call a server that only the browser's user may reach.
+function foreignOrigin(request: Request, allowed: readonly string[]): HttpError | undefined {
+  const origin = request.headers.get("origin");
+  if (origin === null || allowed.includes("*") || allowed.includes(origin)) return undefined;
+  if (URL.canParse(origin) && new URL(origin).host === request.headers.get("host")) return undefined;
+  const got = JSON.stringify(origin.slice(0, 200));
+  return new HttpError(
+    403,
+    "permission_denied",
+    `Cannot be called from a page of origin ${got}: it is not allowed (option corsOrigins)`,
+  );
+}
+
+interface Problem {
+  readonly error: HttpError;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly routes: readonly string[];
+}
+
+function errorOf(problem: HttpError | Problem): Response {
+  if (problem instanceof HttpError) return errorResponse(problem);
+  const { error, headers, routes } = problem;
+  return Response.json({ error: error.message, routes }, { status: error.status, headers });
+}
+
+// Another method may be right; else what exists is listed.
+function notFound(
+  routes: readonly HttpRoute[],
+  app: Pick<Hono, "router">,
+  method: string,
+  path: string,
+): Problem {
+  const methods = [...new Set(routes.map((route) => route.method))].filter((candidate) =>
+    app.router.match(candidate, path)[0].some(([[, { path: pattern }]]) =>
+      routes.some((route) => route.path === pattern)
+    )
+  );
+  const shown = JSON.stringify(path.slice(0, 200));
+  if (methods.length > 0) {
+    const allow = methods.join(", ");
+    const error = new HttpError(405, "unimplemented", `Cannot ${method} ${shown}: wanted ${allow}`);
+    return { error, headers: { allow }, routes: [] };
+  }
+  const error = new HttpError(404, "not_found", `Cannot find ${shown}: there is no such path`);
+  return { error, headers: {}, routes: routes.map((route) => `${route.method} ${route.path}`) };
+}

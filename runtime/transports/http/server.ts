@@ -1,0 +1,120 @@
+// The HTTP server, on node:http, whose timeouts and sockets Deno.serve does not offer: hands requests to the app, and
+// shuts down in bounded time.
+import { getRequestListener } from "@hono/node-server";
+import http from "node:http";
+import type net from "node:net";
+import type { Logger } from "../../core/log.ts";
+import { cancelledByClient, shuttingDown, within } from "../../core/signal.ts";
+import type { HttpRoute } from "../../protocols/adapter.ts";
+import { type AppOptions, createApp } from "./app.ts";
+
+/** The options of {@linkcode serveHttp}. */
+export interface HttpOptions extends AppOptions {
+  readonly hostname: string;
+  /** 0 = any. */
+  readonly port: number;
+  /** Other processes that say so too may listen there at the same time, on Linux. */
+  readonly reusePort: boolean;
+  /** How long a request may take to come, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  readonly log: Logger;
+}
+
+/** An HTTP server that listens. */
+export interface HttpServer {
+  readonly address: Deno.NetAddr;
+  /** Refuses new connections; those that have no request end. */
+  close(): void;
+  /** Waits for the requests in progress for `graceMs`, then ends them. */
+  shutdown(graceMs: number): Promise<void>;
+  /** Ends the requests in progress now, in a shutdown that waits for them. */
+  abortCalls(): void;
+}
+
+/** How long a request's headers may take to come. */
+const HEADERS_TIMEOUT_MS = 10_000;
+/** How often it is looked for requests that take too long. */
+const CHECK_MS = 1_000;
+/** How long a connection stays open between two requests. */
+const KEEP_ALIVE_MS = 60_000;
+/** What the last answers get to reach their clients. */
+const FLUSH_MS = 500;
+
+/** Serves `routes`; rejects where the address cannot be had. */
+export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptions): Promise<HttpServer> {
+  const { hostname, port, reusePort, requestTimeoutMs } = options;
+  const app = createApp(routes, options);
+  const open = new Map<http.ServerResponse, AbortController>();
+  const sockets = new Set<net.Socket>();
+  let isClosing = false;
+  const listener = getRequestListener(
+    (request, { outgoing }) => {
+      const controller = new AbortController();
+      const answer = outgoing as http.ServerResponse;
+      open.set(answer, controller);
+      answer.once("close", () => {
+        open.delete(answer);
+        if (!answer.writableFinished) controller.abort(cancelledByClient());
+      });
+      if (isClosing) answer.shouldKeepAlive = false;
+      return app(request, controller.signal);
+    },
+    { overrideGlobalObjects: false, autoCleanupIncoming: false },
+  );
+  const server = http.createServer({
+    headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: CHECK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    noDelay: true,
+  }, (request, response) => void listener(request, response));
+  server.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  const address = await startListening(server, { host: hostname, port, reusePort });
+  const abortCalls = () => open.forEach((controller) => controller.abort(shuttingDown()));
+  const close = () => {
+    if (isClosing) return;
+    isClosing = true;
+    server.close();
+    server.closeIdleConnections();
+    for (const answer of open.keys()) answer.shouldKeepAlive = false;
+  };
+  return {
+    address,
+    close,
+    abortCalls,
+    async shutdown(graceMs) {
+      close();
+      if (!await within(graceMs, untilEmpty(open))) {
+        abortCalls();
+        await within(FLUSH_MS, untilEmpty(open));
+      }
+      for (const socket of sockets) socket.destroy();
+      await within(FLUSH_MS, untilEmpty(sockets));
+    },
+  };
+}
+
+function startListening(server: http.Server, options: net.ListenOptions): Promise<Deno.NetAddr> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options, () => {
+      server.off("error", reject);
+      server.on("error", () => {}); // a failed accept is no reason to stop
+      const { address, port } = server.address() as net.AddressInfo;
+      resolve({ transport: "tcp", hostname: address, port });
+    });
+  });
+}
+
+interface Closing {
+  once(event: "close", listener: () => void): unknown;
+}
+
+async function untilEmpty(open: ReadonlySet<Closing> | ReadonlyMap<Closing, unknown>): Promise<void> {
+  while (open.size > 0) {
+    await Promise.all([...open.keys()].map((each) => new Promise<void>((resolve) => each.once("close", resolve))));
+  }
+}
