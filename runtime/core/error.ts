@@ -79,8 +79,9 @@ export class ModelError extends Error {
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  /** Recognises errors of another copy of this module too. */
+  /** Recognises errors of another copy of this module too; a class that extends this one, only its own. */
   static override [Symbol.hasInstance](value: unknown): boolean {
+    if (this !== ModelError) return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === "object" && value !== null && BRAND in value;
   }
 }

@@ -16,6 +16,13 @@ Deno.test("ModelError recognises the errors of another copy of its module", () =
   assert(new CopyOfModelError("internal", "x") instanceof ModelError);
 });
 
+Deno.test("ModelError is no instance of a class that extends it", () => {
+  class Refusal extends ModelError {}
+  const refusal = new Refusal("aborted", "x");
+  assert(refusal instanceof Refusal && refusal instanceof ModelError);
+  assertFalse(new ModelError("aborted", "x") instanceof Refusal);
+});
+
 Deno.test("ModelError does not recognise what only looks like one", () => {
   for (const value of [new Error("x"), { code: "internal", message: "x" }, null, undefined, "internal"]) {
     assertFalse((value as unknown) instanceof ModelError);

@@ -1,5 +1,5 @@
 // What protocols over HTTP share: statuses that gRPC has no code for, JSON bodies, server-sent events.
-import { type ErrorCode, ModelError, type ModelErrorOptions } from "../core/error.ts";
+import { type ErrorCode, ModelError, type ModelErrorOptions, quote } from "../core/error.ts";
 import type { HttpContext } from "./adapter.ts";
 
 /** A failure whose HTTP status its code does not tell. */
@@ -18,11 +18,10 @@ export class HttpError extends ModelError {
 export async function readJson(request: Request, http: HttpContext): Promise<unknown> {
   const type = request.headers.get("content-type");
   if (type !== null && !/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
-    const got = JSON.stringify(type.slice(0, 100));
     throw new HttpError(
       415,
       "invalid_argument",
-      `Cannot read the body: its Content-Type is ${got}, wanted application/json`,
+      `Cannot read the body: its Content-Type is ${quote(type)}, wanted application/json`,
     );
   }
   return parseJson(await http.readBody());

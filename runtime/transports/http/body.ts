@@ -1,6 +1,6 @@
 // A request's body: whole, decompressed, and never more than the limit.
 import { concatBytes } from "../../core/bytes.ts";
-import { ModelError } from "../../core/error.ts";
+import { ModelError, quote } from "../../core/error.ts";
 import { HttpError } from "../../protocols/http.ts";
 
 const ENCODINGS: Readonly<Record<string, CompressionFormat>> = { gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" };
@@ -33,11 +33,10 @@ function decoded(body: ReadableStream<Uint8Array<ArrayBuffer>>, encoding: string
   if (name === "" || name === "identity") return body;
   const format = Object.hasOwn(ENCODINGS, name) ? ENCODINGS[name]! : undefined;
   if (format) return body.pipeThrough(new DecompressionStream(format));
-  const got = JSON.stringify(name.slice(0, 50));
   throw new HttpError(
     415,
     "invalid_argument",
-    `Cannot read the body: its Content-Encoding is ${got}, wanted gzip, deflate or identity`,
+    `Cannot read the body: its Content-Encoding is ${quote(name)}, wanted gzip, deflate or identity`,
   );
 }
 

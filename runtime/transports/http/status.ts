@@ -1,7 +1,7 @@
 // ErrorCode to HTTP status, and the response of a failure.
 import type { ErrorCode, ModelError } from "../../core/error.ts";
 import type { HttpRoute } from "../../protocols/adapter.ts";
-import type { HttpError } from "../../protocols/http.ts";
+import { HttpError } from "../../protocols/http.ts";
 
 /** As google.rpc.Code has it. */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
@@ -25,8 +25,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
 
 /** The HTTP status of an error. */
 export function httpStatusOf(error: ModelError): number {
-  const { status } = error as Partial<HttpError>; // instanceof is true of any ModelError
-  if (status !== undefined) return status;
+  if (error instanceof HttpError) return error.status;
   return Object.hasOwn(STATUSES, error.code) ? STATUSES[error.code] : 500;
 }
 
