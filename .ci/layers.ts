@@ -101,6 +101,7 @@ export const TABLE: readonly Row[] = [
       CORE,
       ADAPTER,
       "runtime/protocols/codec.ts",
+      "runtime/transports/listener.ts",
       "runtime/transports/run_method.ts",
       "runtime/transports/grpc/**",
       "npm:@grpc/grpc-js",
@@ -113,6 +114,7 @@ export const TABLE: readonly Row[] = [
       CORE,
       ADAPTER,
       "runtime/protocols/http.ts",
+      "runtime/transports/listener.ts",
       "runtime/transports/run_method.ts",
       "runtime/transports/http/**",
       "npm:hono",
@@ -121,6 +123,7 @@ export const TABLE: readonly Row[] = [
     ],
     types: ["node:net"],
   },
+  { modules: "runtime/transports/listener.ts", may: [], types: ["node:net"] },
   { modules: "runtime/transports/*.ts", may: [CORE, ADAPTER, "runtime/transports/run_method.ts"] },
   { modules: "runtime/client.ts", may: [CORE, "runtime/client/**"] },
   // It knows no server: only what both ends of a wire share.

@@ -359,8 +359,7 @@ class RunningServer implements ProcessServer {
     this.#unfollow();
     try {
       const began = performance.now();
-      http?.close();
-      await grpc.announceShutdown(Math.min(graceMs, NOTICE_MS));
+      await Promise.all([http?.close(), grpc.announceShutdown(Math.min(graceMs, NOTICE_MS))]);
       assembly.drain();
       await this.#parts.folder?.close();
       const leftMs = graceMs - (performance.now() - began);

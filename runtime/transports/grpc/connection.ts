@@ -3,6 +3,7 @@ import type { ConnectionInjector } from "@grpc/grpc-js";
 import type { ServerHttp2Session } from "node:http2";
 import net from "node:net";
 import { within } from "../../core/signal.ts";
+import { sharesPort, startListening, stopListening, untilClosed } from "../listener.ts";
 import { AcceptWatch } from "./accept_watch.ts";
 import { FlowMeter } from "./flow.ts";
 import { SHUTDOWN_NOTICE } from "./frames.ts";
@@ -34,8 +35,8 @@ export interface Listener {
   attach(session: ServerHttp2Session, times: KeepaliveTimes): void;
   /** Refuses new connections, and tells the peers of those there are to make their next calls elsewhere. */
   close(): Promise<void>;
-  /** Resolves when the peers have been told by `close`, or are gone; undefined where there is none. */
-  told(): Promise<void> | undefined;
+  /** Resolves when the peers have read what `close` tells them, or are gone. */
+  told(): Promise<void>;
   /** Resolves when no connection is left. */
   disconnected(): Promise<void>;
   /** Closes the connections that are left. */
@@ -64,21 +65,24 @@ export async function listen(
     if (isClosing) told.push(connection.announceShutdown()); // accepted before, heard of after
   };
   const onConnection = (socket: net.Socket) => watch.taken(socket, () => serve(socket));
-  let server = await startListening({ host, port, reusePort }, onConnection);
-  const { address: hostname, port: taken } = server.address() as net.AddressInfo;
+  const createServer = () => net.createServer({ noDelay: true }, onConnection);
+  let server = createServer();
+  const address = await startListening(server, { host, port, reusePort });
   const relisten = async () => {
     onDeaf();
     server.close();
-    server = await startListening({ host, port: taken, reusePort }, onConnection);
+    const next = createServer();
+    await startListening(next, { host, port: address.port, reusePort });
+    server = next;
     watch.renew();
     if (isClosing) server.close();
   };
-  const isShared = reusePort && Deno.build.os === "linux";
-  const watch = new AcceptWatch({ hostname, port: taken, isShared }, () => {
+  const isShared = sharesPort({ reusePort });
+  const watch = new AcceptWatch({ ...address, isShared }, () => {
     relisten().catch(() => {}); // the watch asks again
   });
   return {
-    address: { transport: "tcp", hostname, port: taken },
+    address,
     connectionOf,
     attach: (session, times) => connectionOf(session.socket)?.attach(session, times),
     async close() {
@@ -86,44 +90,12 @@ export async function listen(
       isClosing = true;
       watch.stop();
       for (const connection of connections.values()) told.push(connection.announceShutdown());
-      if (isShared) await quietMoment();
-      server.close();
+      await stopListening(server, isShared);
     },
-    told: () => told.length > 0 ? Promise.all(told).then(() => {}) : undefined,
-    async disconnected() {
-      while (connections.size > 0) await Promise.all([...connections.values()].map(({ socket }) => closed(socket)));
-    },
+    told: async () => void await Promise.all(told),
+    disconnected: () => untilClosed(() => [...connections.values()].map(({ socket }) => socket)),
     destroyConnections: () => connections.forEach(({ socket }) => socket.destroy()),
   };
-}
-
-/** A turn of the event loop that took less did nothing else, in milliseconds. */
-const QUIET_TURN_MS = 0.2;
-/** For how long such a turn is waited for. */
-const QUIET_WITHIN_MS = 200;
-
-// Resolves when all connections that came are accepted. One that comes after that, and before the listener is closed, is
-// reset, though others listen on its port: with net.ipv4.tcp_migrate_req=1 only does Linux give it to them.
-async function quietMoment(): Promise<void> {
-  const end = performance.now() + QUIET_WITHIN_MS;
-  let began: number;
-  do {
-    await new Promise((resolve) => setTimeout(resolve)); // has the process look what came
-    began = performance.now();
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  } while (performance.now() - began > QUIET_TURN_MS && performance.now() < end);
-}
-
-function startListening(options: net.ListenOptions, onConnection: (socket: net.Socket) => void): Promise<net.Server> {
-  const server = net.createServer({ noDelay: true }, onConnection);
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options, () => {
-      server.off("error", reject);
-      server.on("error", () => {}); // a failed accept is no reason to stop
-      resolve(server);
-    });
-  });
 }
 
 /** HTTP/2's windows of a connection that has brought a large message, in bytes. */
@@ -193,10 +165,7 @@ export class Connection {
   async announceShutdown(): Promise<void> {
     const waitMs = this.#madeAt + FIRST_CALL_MS - performance.now();
     if (!this.#hasCalls && waitMs > 0) {
-      await within(
-        waitMs,
-        new Promise<void>((resolve) => this.#onFirstCall = resolve),
-      );
+      await within(waitMs, new Promise<void>((resolve) => this.#onFirstCall = resolve));
     }
     this.meter.insert(SHUTDOWN_NOTICE);
     if (this.isLive) await this.#roundTrip();
@@ -222,11 +191,6 @@ export class Connection {
     this.meter.close();
     this.socket.resetAndDestroy();
   }
-}
-
-// Not events.once(), which rejects for a connection that ends in an error.
-function closed(socket: net.Socket): Promise<void> {
-  return new Promise((resolve) => socket.once("close", () => resolve()));
 }
 
 function keyOf({ remoteAddress, remotePort }: Peer): string {

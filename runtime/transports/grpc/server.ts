@@ -70,9 +70,7 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     abortCalls,
     async announceShutdown(timeoutMs) {
       await listener.close();
-      const told = listener.told();
-      if (!told) return;
-      await within(timeoutMs, told);
+      await within(timeoutMs, listener.told());
       // Of calls that came in one read with the answer to a ping Deno and grpc-js tell in this turn of the event loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
     },

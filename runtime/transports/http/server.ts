@@ -3,9 +3,9 @@
 import { getRequestListener } from "@hono/node-server";
 import http from "node:http";
 import type net from "node:net";
-import type { Logger } from "../../core/log.ts";
 import { cancelledByClient, shuttingDown, within } from "../../core/signal.ts";
 import type { HttpRoute } from "../../protocols/adapter.ts";
+import { sharesPort, startListening, stopListening, untilClosed } from "../listener.ts";
 import { type AppOptions, createApp } from "./app.ts";
 
 /** The options of {@linkcode serveHttp}. */
@@ -17,14 +17,13 @@ export interface HttpOptions extends AppOptions {
   readonly reusePort: boolean;
   /** How long a request may take to come, in milliseconds. */
   readonly requestTimeoutMs: number;
-  readonly log: Logger;
 }
 
 /** An HTTP server that listens. */
 export interface HttpServer {
   readonly address: Deno.NetAddr;
   /** Refuses new connections; those that have no request end. */
-  close(): void;
+  close(): Promise<void>;
   /** Waits for the requests in progress for `graceMs`, then ends them. */
   shutdown(graceMs: number): Promise<void>;
   /** Ends the requests in progress now, in a shutdown that waits for them. */
@@ -74,47 +73,26 @@ export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptio
   });
   const address = await startListening(server, { host: hostname, port, reusePort });
   const abortCalls = () => open.forEach((controller) => controller.abort(shuttingDown()));
-  const close = () => {
+  const close = async () => {
     if (isClosing) return;
     isClosing = true;
-    server.close();
-    server.closeIdleConnections();
     for (const answer of open.keys()) answer.shouldKeepAlive = false;
+    await stopListening(server, sharesPort({ reusePort }));
+    server.closeIdleConnections();
   };
   return {
     address,
     close,
     abortCalls,
     async shutdown(graceMs) {
-      close();
-      if (!await within(graceMs, untilEmpty(open))) {
+      await close();
+      const answered = () => untilClosed(() => [...open.keys()]);
+      if (!await within(graceMs, answered())) {
         abortCalls();
-        await within(FLUSH_MS, untilEmpty(open));
+        await within(FLUSH_MS, answered());
       }
       for (const socket of sockets) socket.destroy();
-      await within(FLUSH_MS, untilEmpty(sockets));
+      await within(FLUSH_MS, untilClosed(() => [...sockets]));
     },
   };
-}
-
-function startListening(server: http.Server, options: net.ListenOptions): Promise<Deno.NetAddr> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options, () => {
-      server.off("error", reject);
-      server.on("error", () => {}); // a failed accept is no reason to stop
-      const { address, port } = server.address() as net.AddressInfo;
-      resolve({ transport: "tcp", hostname: address, port });
-    });
-  });
-}
-
-interface Closing {
-  once(event: "close", listener: () => void): unknown;
-}
-
-async function untilEmpty(open: ReadonlySet<Closing> | ReadonlyMap<Closing, unknown>): Promise<void> {
-  while (open.size > 0) {
-    await Promise.all([...open.keys()].map((each) => new Promise<void>((resolve) => each.once("close", resolve))));
-  }
 }
