@@ -80,7 +80,7 @@ export const TABLE: readonly Row[] = [
       "runtime/transports/memory.ts",
       "runtime/workers/inline.ts",
     ],
-    types: [ADAPTER],
+    types: [ADAPTER, "runtime/transports/http/app.ts"],
     dynamic: ["runtime/protocols/mod.ts", "runtime/transports/http/app.ts"],
   },
   // What runs in an instance must need no permission, so packages and Node stay out of it.

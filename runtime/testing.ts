@@ -19,6 +19,7 @@ import { sessionKey } from "./middleware/session.ts";
 import { MemorySessionStore } from "./middleware/session_store.ts";
 import { inlinePool } from "./workers/inline.ts";
 import type { ProtocolAdapter } from "./protocols/adapter.ts";
+import type { App } from "./transports/http/app.ts";
 import { callInMemory } from "./transports/memory.ts";
 
 export type { ErrorCode } from "./core/error.ts";
@@ -299,6 +300,7 @@ export async function createTestServer(
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const assembly = assemble({ ...limits, registry, adapters, interceptors: options.interceptors ?? [], log });
   await registry.loadWarm();
+  let app: App | undefined;
   return {
     rpc: (path, messages, { timeoutMs, ...call } = {}) =>
       callInMemory(
@@ -310,8 +312,8 @@ export async function createTestServer(
       ),
     async fetch(request) {
       const { createApp } = await import("./transports/http/app.ts");
-      const { maxMessageBytes } = limits;
-      const app = createApp(assembly.routes, { corsOrigins: [], maxMessageBytes, draining: assembly.draining, log });
+      const { routes, draining } = assembly;
+      app ??= createApp(routes, { corsOrigins: [], maxMessageBytes: limits.maxMessageBytes, draining, log });
       return await app(request, request.signal);
     },
     async [Symbol.asyncDispose]() {

@@ -1,4 +1,4 @@
-import { defineModel, type Interceptor, ModelError, type ProtocolAdapter, tensor } from "tensorlet";
+import { defineModel, type HttpRoute, type Interceptor, ModelError, type ProtocolAdapter, tensor } from "tensorlet";
 import { assert, assertEquals, assertInstanceOf, assertRejects, assertStrictEquals } from "tensorlet/assert";
 import { createTestServer, testModel } from "tensorlet/testing";
 import { assertFails, collect } from "../test/harness/calls.ts";
@@ -245,4 +245,17 @@ Deno.test("createTestServer() makes a request id where the caller's cannot be on
     await server.rpc("/Spoken/Ask", ask("hello"), { metadata: { "request-id": id } });
   }
   assert(seen.length === 3 && seen.every((id) => /^[0-9a-f-]{36}$/.test(id)), `${seen}`);
+});
+
+Deno.test("createTestServer().fetch() answers by the adapters' routes", async () => {
+  const echo: HttpRoute = {
+    method: "POST",
+    path: "/echo/:name",
+    handle: async (_, { params, readBody }) =>
+      new Response(`${params["name"]}: ${new TextDecoder().decode(await readBody())}`),
+  };
+  await using server = await createTestServer({}, { adapters: [() => ({ http: [echo] })] });
+  const post = (path: string) => server.fetch(new Request(`http://test${path}`, { method: "POST", body: "hello" }));
+  assertEquals(await (await post("/echo/a%20b")).text(), "a b: hello");
+  assertEquals((await post("/other")).status, 404);
 });

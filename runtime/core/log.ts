@@ -53,6 +53,11 @@ export function withFields(log: Logger, fields: LogFields): Logger {
   });
 }
 
+/** Milliseconds since a `performance.now()`, as log lines have them. */
+export function msSince(start: number): number {
+  return Math.round((performance.now() - start) * 1000) / 1000;
+}
+
 type Write = Logger[LogLevel];
 
 // One for all that is not logged, so that what derives from it need not make a record to find that out.

@@ -3,7 +3,7 @@
 import { around, type Ending } from "../core/around.ts";
 import type { Call, Interceptor } from "../core/call.ts";
 import { type ModelError, toModelError } from "../core/error.ts";
-import type { LogFields, Logger } from "../core/log.ts";
+import { type LogFields, type Logger, msSince } from "../core/log.ts";
 
 /** How many calls there were. */
 export class CallCounts {
@@ -42,7 +42,7 @@ export function requestLog(log: Logger, calls: CallCounts): Interceptor {
           ...fieldsOf(call),
           code,
           replies,
-          ms: Math.round((performance.now() - start) * 1000) / 1000,
+          ms: msSince(start),
         });
       },
     });

@@ -1,7 +1,7 @@
 // One RPC from request bytes to response bytes, whatever moves them: decoding, encoding, the size limit, errors.
 import { ModelError, toModelError } from "../core/error.ts";
 import { mapValues } from "../core/map_values.ts";
-import type { Logger } from "../core/log.ts";
+import { type Logger, msSince } from "../core/log.ts";
 import { isRequestId } from "../core/request_id.ts";
 import type { RpcContext, RpcMethod } from "../protocols/adapter.ts";
 
@@ -47,8 +47,13 @@ export async function* runMethod(
     }
     throw error;
   } finally {
-    const ms = Math.round((performance.now() - start) * 1000) / 1000;
-    context.log.debug("rpc", { method: method.name, requestId: context.id, code, messages: answers, ms });
+    context.log.debug("rpc", {
+      method: method.name,
+      requestId: context.id,
+      code,
+      messages: answers,
+      ms: msSince(start),
+    });
   }
 }
 

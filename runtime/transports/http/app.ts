@@ -2,8 +2,8 @@
 import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { cors } from "hono/cors";
-import { ModelError, toModelError } from "../../core/error.ts";
-import type { Logger } from "../../core/log.ts";
+import { ModelError, quote, toModelError } from "../../core/error.ts";
+import { type Logger, msSince } from "../../core/log.ts";
 import type { HttpRoute } from "../../protocols/adapter.ts";
 import { HttpError } from "../../protocols/http.ts";
 import { requestIdOf } from "../run_method.ts";
@@ -37,14 +37,18 @@ export function createApp(routes: readonly HttpRoute[], options: AppOptions): Ap
   for (const route of routes) {
     app.on(route.method, route.path, (c) => answer(route, c.req.raw, c.req.param(), c.env.signal, options));
   }
-  app.notFound(({ req }) => errorOf(notFound(routes, app, req.method, req.path)));
+  for (const [path, same] of Map.groupBy(routes, (route) => route.path)) {
+    const allow = same.map(({ method }) => method).join(", ");
+    app.all(path, ({ req }) => methodNotAllowed(req.method, req.path, allow));
+  }
+  app.notFound(({ req }) => notFound(req.path, routes));
   app.onError((thrown) => {
     options.log.error("Cannot answer a request", { cause: thrown });
     return errorResponse(new ModelError("internal", "The server failed"));
   });
   return async (request, signal) => {
     const foreign = foreignOrigin(request, corsOrigins);
-    return foreign ? errorOf(foreign) : await app.fetch(request, { signal });
+    return foreign ? errorResponse(foreign) : await app.fetch(request, { signal });
   };
 }
 
@@ -98,53 +102,30 @@ function setHeader(response: Response, name: string, value: string): void {
   }
 }
 
-function msSince(start: number): number {
-  return Math.round((performance.now() - start) * 1000) / 1000;
-}
-
 // A page of another origin could make a browser call a server that only the browser's user may reach.
 function foreignOrigin(request: Request, allowed: readonly string[]): HttpError | undefined {
   const origin = request.headers.get("origin");
   if (origin === null || allowed.includes("*") || allowed.includes(origin)) return undefined;
   if (URL.canParse(origin) && new URL(origin).host === request.headers.get("host")) return undefined;
-  const got = JSON.stringify(origin.slice(0, 200));
   return new HttpError(
     403,
     "permission_denied",
-    `Cannot be called from a page of origin ${got}: it is not allowed (option corsOrigins)`,
+    `Cannot be called from a page of origin ${quote(origin, 200)}: it is not allowed (option corsOrigins)`,
   );
 }
 
-interface Problem {
-  readonly error: HttpError;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly routes: readonly string[];
-}
-
-function errorOf(problem: HttpError | Problem): Response {
-  if (problem instanceof HttpError) return errorResponse(problem);
-  const { error, headers, routes } = problem;
-  return Response.json({ error: error.message, routes }, { status: error.status, headers });
-}
-
-// Another method may be right; else what exists is listed.
-function notFound(
-  routes: readonly HttpRoute[],
-  app: Pick<Hono, "router">,
-  method: string,
-  path: string,
-): Problem {
-  const methods = [...new Set(routes.map((route) => route.method))].filter((candidate) =>
-    app.router.match(candidate, path)[0].some(([[, { path: pattern }]]) =>
-      routes.some((route) => route.path === pattern)
-    )
+// The methods of a path, where a request has another one.
+function methodNotAllowed(method: string, path: string, allow: string): Response {
+  const response = errorResponse(
+    new HttpError(405, "unimplemented", `Cannot ${method} ${quote(path, 200)}: wanted ${allow}`),
   );
-  const shown = JSON.stringify(path.slice(0, 200));
-  if (methods.length > 0) {
-    const allow = methods.join(", ");
-    const error = new HttpError(405, "unimplemented", `Cannot ${method} ${shown}: wanted ${allow}`);
-    return { error, headers: { allow }, routes: [] };
-  }
-  const error = new HttpError(404, "not_found", `Cannot find ${shown}: there is no such path`);
-  return { error, headers: {}, routes: routes.map((route) => `${route.method} ${route.path}`) };
+  response.headers.set("allow", allow);
+  return response;
+}
+
+function notFound(path: string, routes: readonly HttpRoute[]): Response {
+  return Response.json({
+    error: `Cannot find ${quote(path, 200)}: there is no such path`,
+    routes: routes.map((route) => `${route.method} ${route.path}`),
+  }, { status: 404 });
 }
