@@ -22,7 +22,7 @@ import model_inference_pb2 as mp
 import model_inference_pb2_grpc as mpg
 
 from caselib import check
-from cut_network import isolating_command
+from cut_network import isolating_command, shell
 from helpers import unique, until
 from servers import Server
 
@@ -318,15 +318,14 @@ MIGRATING = "ip link set lo up; echo 1 >/proc/sys/net/ipv4/tcp_migrate_req"
 
 
 def in_own_network():
-    """Starts this program anew in such a network, unless it has one or may not."""
+    """Starts this program anew in such a network, or sets that up if it is there; unless it may not."""
     if os.environ.pop("E2E_IN_OWN_NETWORK", None):
-        return
+        return shell(MIGRATING)
     command = isolating_command(MIGRATING)
     if command is None:
         return print("no network of its own here", flush=True)
     os.environ["E2E_IN_OWN_NETWORK"] = "1"
-    argv = command + ["sh", "-ec", MIGRATING + '; exec "$@"', "sh", sys.executable] + sys.argv
-    os.execvp(argv[0], argv)
+    os.execvp(command[0], command + [sys.executable] + sys.argv)
 
 
 def main(only):
