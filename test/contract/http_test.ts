@@ -1,6 +1,6 @@
 // What HTTP asks of a server whatever its routes are: statuses, limits, cancels, slow clients, shutdown.
 import { type AdapterHost, defineModel, type HttpRoute, ModelError, type ServeOptions } from "tensorlet";
-import { assert, assertEquals, assertStringIncludes } from "tensorlet/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import { type Served, serveModels } from "../harness/grpc_client.ts";
 
 const model = defineModel({ predict: () => Float32Array.of(1), output: { dtype: "float32", shape: [1] } });
@@ -151,6 +151,30 @@ Deno.test("http: only pages of allowed origins may call", async () => {
     headers: { origin: "https://example.com", "access-control-request-method": "POST" },
   });
   assertEquals(preflight.headers.get("access-control-allow-origin"), "https://example.com");
+});
+
+Deno.test("http: a body that no route reads does not hold up the connection's next request", async () => {
+  await using served = await serveRoutes({}, { limits: { maxMessageBytes: 1_000_000 } });
+  const body = new Uint8Array(900_000);
+  const head = (path: string, close = "") =>
+    new TextEncoder().encode(`POST ${path} HTTP/1.1\r\nHost: x\r\n${close}Content-Length: ${body.length}\r\n\r\n`);
+  const conn = await raw(served, "");
+  const answers = readAll(conn);
+  const writer = conn.writable.getWriter();
+  for (
+    const bytes of [head("/nothing"), body, head("/fail/internal"), body, head("/echo", "Connection: close\r\n"), body]
+  ) {
+    await writer.write(bytes);
+  }
+  assertEquals((await answers).match(/HTTP\/1.1 \d+/g), ["HTTP/1.1 404", "HTTP/1.1 405", "HTTP/1.1 200"]);
+});
+
+Deno.test("http: a refused body that goes on ends its connection", async () => {
+  await using served = await serveRoutes({}, { limits: { maxMessageBytes: 100_000 } });
+  using conn = await raw(served, "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n");
+  await assertRejects(async () => {
+    for (;;) await conn.write(new Uint8Array(65_536));
+  });
 });
 
 Deno.test("http: a client that leaves aborts its request, and ends the stream that it read", async () => {

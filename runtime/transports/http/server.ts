@@ -41,13 +41,13 @@ const FLUSH_MS = 500;
 
 /** Serves `routes`; rejects where the address cannot be had. */
 export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptions): Promise<HttpServer> {
-  const { hostname, port, reusePort, requestTimeoutMs } = options;
+  const { hostname, port, reusePort, maxMessageBytes, requestTimeoutMs } = options;
   const app = createApp(routes, options);
   const open = new Map<http.ServerResponse, AbortController>();
   const sockets = new Set<net.Socket>();
   let isClosing = false;
   const listener = getRequestListener(
-    (request, { outgoing }) => {
+    (request, { incoming, outgoing }) => {
       const controller = new AbortController();
       const answer = outgoing as http.ServerResponse;
       open.set(answer, controller);
@@ -55,6 +55,7 @@ export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptio
         open.delete(answer);
         if (!answer.writableFinished) controller.abort(cancelledByClient());
       });
+      answer.once("finish", () => discardRest(incoming as http.IncomingMessage, maxMessageBytes));
       if (isClosing) answer.shouldKeepAlive = false;
       return app(request, controller.signal);
     },
@@ -95,4 +96,14 @@ export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptio
       await within(FLUSH_MS, untilClosed(() => [...sockets]));
     },
   };
+}
+
+// What a route did not read of a body stands before the connection's next request.
+function discardRest(incoming: http.IncomingMessage, maxBytes: number): void {
+  if (incoming.readableEnded || incoming.destroyed) return;
+  let left = maxBytes;
+  incoming.on("data", ({ length }: Uint8Array) => {
+    left -= length;
+    if (left < 0) incoming.socket.destroy();
+  });
 }
