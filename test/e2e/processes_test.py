@@ -192,7 +192,7 @@ class Observer:
 
     def look(self):
         while not self.over.is_set():
-            self.fewest = min(self.fewest, len(self.server.serving_pids()))
+            self.fewest = min(self.fewest, len(self.server.listening_inodes()))
             time.sleep(0.005)
 
     def __enter__(self):

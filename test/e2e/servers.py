@@ -93,22 +93,29 @@ class Server:
         """The process that holds the listening socket: behind a wrapper or a supervisor it is not the one we started."""
         return next(iter(self.serving_pids()), None)
 
-    def serving_pids(self):
-        """Those of several, the one that was started last before the others."""
-        inodes, pids = set(), []
+    def listening_inodes(self):
+        """Those of the sockets that listen at the port, as they are at one moment: the kernel shows a port's at once."""
+        inodes = []
         for table in ("/proc/net/tcp", "/proc/net/tcp6"):
             try:
                 with open(table) as f:
                     for row in f.readlines()[1:]:
                         cols = row.split()
                         if cols[3] == "0A" and int(cols[1].rsplit(":", 1)[1], 16) == self.port:
-                            inodes.add("socket:[%s]" % cols[9])
+                            inodes.append(cols[9])
             except OSError:
                 pass
+        return inodes
+
+    def serving_pids(self):
+        """Those of several, the one that was started last before the others. Looks at one process after the other: where
+        they are replaced meanwhile, some may be missing."""
+        sockets = {"socket:[%s]" % inode for inode in self.listening_inodes()}
+        pids = []
         for pid in reversed(self.deno_pids()):
             for fd in glob.glob("/proc/%d/fd/*" % pid):
                 try:
-                    if os.readlink(fd) in inodes:
+                    if os.readlink(fd) in sockets:
                         pids.append(pid)
                         break
                 except OSError:
