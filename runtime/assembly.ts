@@ -2,6 +2,7 @@
 // it (host/serve.ts) and what tests it (testing.ts) start here.
 import type { Interceptor } from "./core/call.ts";
 import type { Logger } from "./core/log.ts";
+import type { Observer } from "./core/observer.ts";
 import type { Registry } from "./core/registry.ts";
 import { shuttingDown } from "./core/signal.ts";
 import type { Invoke } from "./core/call.ts";
@@ -56,6 +57,8 @@ export interface AssemblyOptions extends Limits {
   readonly sessionStore?: SessionStore;
   /** Asked for streams that are kept elsewhere. */
   readonly otherReplays?: OtherReplays | undefined;
+  /** Told of batches; the pools of the registry have their own. */
+  readonly observer?: Observer | undefined;
   readonly log: Logger;
 }
 

@@ -31,6 +31,8 @@ export interface CallBase {
   readonly metadata: Headers;
   /** Typed extras from interceptors. */
   readonly values: ContextValues;
+  /** When its request had been read, by this process's `performance.now()`; undefined where nobody looked. */
+  readonly receivedAt?: number;
 }
 
 /** One request of a batch. */
@@ -43,6 +45,8 @@ export interface BatchCallItem {
   readonly params: CallParams;
   /** Aborts with the call. */
   readonly signal: AbortSignal;
+  /** Of a gathered call: as that of a call. */
+  readonly receivedAt?: number;
 }
 
 /** One message of a conversation. */

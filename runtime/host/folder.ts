@@ -3,6 +3,7 @@ import type { ModelDescription } from "../core/define.ts";
 import { describeModel, type ResolvedModel } from "../core/define.ts";
 import type { Logger } from "../core/log.ts";
 import { quieter, withFields } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
 import type { Registry } from "../core/registry.ts";
 import { Pool } from "../workers/pool.ts";
 import { type FoundFunction, scanFolder } from "./scan.ts";
@@ -32,6 +33,8 @@ export interface FolderOptions {
   readonly watch?: boolean | undefined;
   /** Says only at `debug` what goes as planned; what functions log is as it was. */
   readonly isQuiet?: boolean | undefined;
+  /** Told of the calls and instances of every function. */
+  readonly observer?: Observer | undefined;
   readonly log: Logger;
 }
 
@@ -271,6 +274,7 @@ export class FunctionFolder {
 
   #poolOf(found: FoundFunction, model: ModelDescription | ResolvedModel): Pool {
     const { settings } = found;
+    const { observer } = this.#options;
     const log = this.#logOf(found);
     const description = "handlers" in model ? describeModel(model) : model;
     const launch = launcherOf(found, model, {
@@ -278,7 +282,7 @@ export class FunctionFolder {
       onStuck: () => this.#options.onStuck(description.name),
       onDrift: () => void this.reload(),
     });
-    return new Pool({ description, limits: settings, warm: settings.warm, launch, log });
+    return new Pool({ description, limits: settings, warm: settings.warm, launch, observer, log });
   }
 
   #logOf(found: FoundFunction): Logger {

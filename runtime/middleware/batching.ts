@@ -4,6 +4,7 @@ import type { BatchCall, Call, Interceptor, Invoke, PredictCall, Reply } from ".
 import type { CatalogEntry } from "../core/catalog.ts";
 import type { Batching } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
+import type { Observer } from "../core/observer.ts";
 import { abortable, type LinkedSignal, linkSignals } from "../core/signal.ts";
 import { stackKey } from "../core/stack.ts";
 import type { NamedTensors } from "../core/tensor.ts";
@@ -14,6 +15,8 @@ export interface BatchingEnvironment {
   readonly find: (call: Call) => CatalogEntry;
   /** How many instances a function may have, and whether one could take a call now. */
   readonly roomOf: (call: Call) => { readonly instances: number; readonly hasRoom: boolean };
+  /** Told of the batches. */
+  readonly observer?: Observer | undefined;
 }
 
 /** Gathers predict calls of functions that want it. */
@@ -25,7 +28,7 @@ export function batching(environment: BatchingEnvironment): Interceptor {
       const entry = environment.find(call);
       if (!entry.batching) return next(call);
       let lane = lanes.get(entry);
-      if (!lane) lanes.set(entry, lane = new Lane({ next, batching: entry.batching, roomOf: environment.roomOf }));
+      if (!lane) lanes.set(entry, lane = new Lane({ next, batching: entry.batching, ...environment }));
       return lane.run(call);
     };
   };
@@ -47,7 +50,7 @@ interface Group {
   isDue: boolean;
 }
 
-interface LaneOptions extends Pick<BatchingEnvironment, "roomOf"> {
+interface LaneOptions extends BatchingEnvironment {
   readonly next: Invoke;
   readonly batching: Batching;
 }
@@ -158,7 +161,7 @@ class Lane {
   async #runBatch(members: readonly Member[]): Promise<void> {
     const unanswered = new Set(members);
     try {
-      const { next } = this.#options;
+      const { next, observer } = this.#options;
       if (members.length === 1) {
         const [member] = members as readonly [Member];
         for await (const reply of next({ ...member.call, signal: member.linked.signal })) {
@@ -168,7 +171,9 @@ class Lane {
         }
       } else {
         using all = new AbortOfAll(members.map(({ linked }) => linked.signal));
-        for await (const reply of next(batchOf(members, all.signal))) {
+        const batch = batchOf(members, all.signal);
+        observer?.onBatch?.(batch, members.map(({ call }) => call));
+        for await (const reply of next(batch)) {
           if (reply.type !== "tensors" && reply.type !== "failure") continue;
           const member = members[reply.index]!;
           if (reply.type === "tensors") member.answer.resolve(reply.output);
@@ -203,6 +208,7 @@ function batchOf(members: readonly Member[], signal: AbortSignal): BatchCall {
       input: call.input,
       params: call.params,
       signal: linked.signal,
+      ...call.receivedAt !== undefined && { receivedAt: call.receivedAt },
     })),
     gathered: true,
   };

@@ -4,6 +4,7 @@ import { FakeClock, settled } from "../../test/harness/clock.ts";
 import type { BatchCall, Call, Invoke, PredictCall, Reply } from "../core/call.ts";
 import { type BatchingOptions, defineModel, resolveModel } from "../core/define.ts";
 import { ModelError } from "../core/error.ts";
+import type { Observer } from "../core/observer.ts";
 import type { NamedTensors } from "../core/tensor.ts";
 import { batching } from "./batching.ts";
 
@@ -43,7 +44,7 @@ class Echo {
   }
 }
 
-function create(options: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 }) {
+function create(options: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 }, observer?: Observer) {
   const model = resolveModel(
     defineModel({ ...options && { batching: options }, batch: (items) => items.map(() => []), predict: () => [] }),
     "model",
@@ -53,6 +54,7 @@ function create(options: BatchingOptions | null = { maxSize: 8, maxDelayMs: 5 })
   const invoke = batching({
     find: () => entry,
     roomOf: () => ({ instances: echo.instances, hasRoom: echo.hasRoom }),
+    observer,
   })(echo.invoke);
   const ask = async (value: number, options: Partial<PredictCall> = {}): Promise<number> => {
     const replies = await collect(invoke(predictCall({ id: `r${value}`, input: floats(value), ...options })));
@@ -105,6 +107,22 @@ Deno.test("batching() makes one batch of what came while another ran, each calle
   await echo.end();
   assertEquals(await Promise.all(answers), [1, 2, 3, 4, 5]);
   assertEquals(clock.armed, 0);
+});
+
+Deno.test("batching() tells its observer of a batch and its members, and when each of these came", async () => {
+  using _clock = new FakeClock();
+  const batches: string[][] = [];
+  const { echo, ask } = create(undefined, {
+    onBatch: ({ id }, members) => batches.push([id, ...members.map((member) => member.id)]),
+  });
+  const answers = [1, 2, 3].map((value) => ask(value, { receivedAt: 10 * value }));
+  await settled();
+  assertEquals(batches, []);
+  await echo.end();
+  assertEquals(batches, [["r2+1", "r2", "r3"]]);
+  assertEquals((echo.calls[1] as BatchCall).items.map(({ receivedAt }) => receivedAt), [20, 30]);
+  await echo.end();
+  await Promise.all(answers);
 });
 
 Deno.test("batching() expects as many as came together the last time, and waits for them no longer than the delay", async () => {

@@ -173,6 +173,7 @@ export function callBase(
     deadline: request.deadline,
     metadata: request.metadata,
     values: NO_VALUES,
+    receivedAt: performance.now(),
   };
 }
 

@@ -2,6 +2,7 @@
 import { describeModel, type ResolvedModel } from "../core/define.ts";
 import { loadModel, runCall } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
 import type { Launch } from "./instance.ts";
 import { DEFAULT_POOL_LIMITS, Pool, type PoolLimits } from "./pool.ts";
 
@@ -39,9 +40,17 @@ export function inlineLauncher(model: ResolvedModel, options: InlineOptions): La
   };
 }
 
+/** The options of {@linkcode inlinePool}. */
+export interface InlinePoolOptions extends InlineOptions {
+  /** @default true */
+  readonly warm?: boolean;
+  /** Told of its calls and instances. */
+  readonly observer?: Observer | undefined;
+}
+
 /** A function that is served from the server's own event loop, without bounds of its own. */
-export function inlinePool(model: ResolvedModel, options: InlineOptions & { readonly warm?: boolean }): Pool {
-  const { warm = true } = options;
+export function inlinePool(model: ResolvedModel, options: InlinePoolOptions): Pool {
+  const { warm = true, observer } = options;
   const log = withFields(options.log, { model: model.name });
   const description = describeModel(model);
   return new Pool({
@@ -49,6 +58,7 @@ export function inlinePool(model: ResolvedModel, options: InlineOptions & { read
     launch: inlineLauncher(model, { ...options, log }),
     warm,
     limits: UNBOUNDED,
+    observer,
     log,
   });
 }

@@ -21,7 +21,7 @@ export interface CauseData {
   readonly stack?: string;
 }
 
-type Data<C extends Call> = Omit<C, "signal" | "metadata" | "values" | "items"> & {
+type Data<C extends Call> = Omit<C, "signal" | "receivedAt" | "metadata" | "values" | "items"> & {
   /** Left out where there are none: every field of a message costs its share of the way. */
   readonly metadata?: readonly (readonly [name: string, value: string])[];
   readonly values?: readonly (readonly [name: string, value: unknown])[];
@@ -144,9 +144,12 @@ function textOf(value: unknown): string {
   }
 }
 
-/** A call without its signals and classes, and without its revision: an instance is of one. */
+/**
+ * A call without its signals and classes, and without what an instance has no use for: its revision, of which it is, and
+ * a time by another clock.
+ */
 export function toCallData(call: Call): CallData {
-  const { signal: _signal, metadata, values, version, revision: _revision, maxTokens, deadline, ...rest } = call;
+  const { signal: _s, revision: _r, receivedAt: _at, metadata, values, version, maxTokens, deadline, ...rest } = call;
   const entries = [...metadata];
   const set = [...values.entries()];
   const data = {
@@ -158,7 +161,7 @@ export function toCallData(call: Call): CallData {
     ...set.length > 0 && { values: set },
   };
   if (data.kind !== "batch") return data as CallData;
-  return { ...data, items: data.items.map(({ signal: _signal, ...item }) => item) } as CallData;
+  return { ...data, items: data.items.map(({ signal: _s, receivedAt: _at, ...item }) => item) } as CallData;
 }
 
 /** The call again, with a signal of the instance's own; a batch's items get theirs from `itemSignal`. */

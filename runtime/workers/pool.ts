@@ -7,9 +7,11 @@ import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
 import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
 import { runUntil } from "../core/run_until.ts";
 import { abortable, linkSignals } from "../core/signal.ts";
 import type { Instance, Launch } from "./instance.ts";
+import { Stopwatch } from "./stopwatch.ts";
 import { type Member, Watchdog } from "./watchdog.ts";
 
 /** A function's bounds; the host decides them. */
@@ -45,6 +47,8 @@ export interface PoolOptions {
   readonly limits: PoolLimits;
   readonly warm: boolean;
   readonly launch: Launch;
+  /** Told of its calls and instances. */
+  readonly observer?: Observer | undefined;
   /** Its lines carry the function's name. */
   readonly log: Logger;
 }
@@ -56,6 +60,7 @@ interface PoolMember extends Member {
 }
 
 interface Waiting {
+  readonly call: Call;
   readonly take: (member: PoolMember) => void;
   readonly refuse: (error: ModelError) => void;
 }
@@ -150,7 +155,9 @@ export class Pool implements Deployment {
     let run: Run | undefined;
     let settled = false;
     let onSettled = () => {};
-    return around({
+    const { observer } = this.#options;
+    const stopwatch = observer && new Stopwatch(observer, this.description, call);
+    return around<Reply>({
       enter: () => {
         this.#calls++;
         const free = this.#freeMember(call);
@@ -160,6 +167,7 @@ export class Pool implements Deployment {
       },
       values: () => {
         if (call.kind === "chat" && this.description.hasClose) this.#homes.set(call.sessionId, member);
+        stopwatch?.start();
         run = member.instance.run(call);
         if (member.instance.isolated) this.#watchdog.watch(this.#members);
         run.settled.then(() => {
@@ -169,8 +177,10 @@ export class Pool implements Deployment {
         });
         return run.replies;
       },
-      leave: ({ how }) => {
-        if (how === "completed") {
+      onValue: (reply) => stopwatch?.onReply(reply),
+      leave: (ending) => {
+        stopwatch?.end(ending);
+        if (ending.how === "completed") {
           member.served++;
           this.#failures = 0;
         } else if (call.kind === "chat" && !call.session) {
@@ -206,7 +216,7 @@ export class Pool implements Deployment {
       );
     }
     const { promise, resolve, reject } = Promise.withResolvers<PoolMember>();
-    const waiting: Waiting = { take: resolve, refuse: reject };
+    const waiting: Waiting = { call, take: resolve, refuse: reject };
     this.#queue.add(waiting);
     this.#launchForQueue();
     try {
@@ -281,7 +291,7 @@ export class Pool implements Deployment {
   }
 
   async #startOne(): Promise<PoolMember> {
-    const { log, limits, launch, description } = this.#options;
+    const { log, limits, launch, description, observer } = this.#options;
     this.#closing.signal.throwIfAborted();
     if (this.#pauses) throw this.#loadFailure();
     const start = performance.now();
@@ -292,10 +302,14 @@ export class Pool implements Deployment {
     );
     try {
       const instance = await this.#inTime(launch(linked.signal), linked.signal);
-      log.debug("loaded", { version: description.version, ms: Math.round(performance.now() - start) });
+      const ms = performance.now() - start;
+      log.debug("loaded", { version: description.version, ms: Math.round(ms) });
+      observer?.onLoaded?.(description, ms, this.#nextWaiting().map(({ call }) => call));
       return this.#join(instance);
     } catch (cause) {
       if (!this.#closing.signal.aborted) {
+        const waiting = [...this.#queue].map(({ call }) => call);
+        observer?.onLoadFailed?.(description, performance.now() - start, cause, waiting);
         this.#trouble = "cannot be loaded";
         this.#onFailure("Cannot load the function", cause);
       }
@@ -333,13 +347,18 @@ export class Pool implements Deployment {
     instance.ended.then((error) => this.#onEnded(member, error));
     const vanishing = instance.vanished.finally(() => this.#vanishing.delete(vanishing));
     this.#vanishing.add(vanishing);
-    for (const waiting of [...this.#queue].slice(0, this.#options.limits.concurrency)) {
+    for (const waiting of this.#nextWaiting()) {
       this.#queue.delete(waiting);
       member.busy++;
       waiting.take(member);
     }
     this.#armIdle();
     return member;
+  }
+
+  // Those for whom a new instance has a place.
+  #nextWaiting(): Waiting[] {
+    return [...this.#queue].slice(0, this.#options.limits.concurrency);
   }
 
   #onFailure(message: string, cause: unknown): void {
@@ -363,8 +382,9 @@ export class Pool implements Deployment {
     this.#members.delete(member);
     for (const [id, home] of this.#homes) if (home === member) this.#homes.delete(id);
     if (this.#closing.signal.aborted) return;
+    const { log, description, observer } = this.#options;
+    if (error) observer?.onDied?.(description, error);
     if (error && !wasExpected) {
-      const { log, description } = this.#options;
       if (member.served === 0 && this.#failures + 1 >= MAX_CRASHES) {
         this.#trouble = "keeps dying";
         this.#onFailure("The function keeps dying", error);

@@ -4,6 +4,7 @@ import { defineModel, describeModel, resolveModel, type SessionEnd } from "../..
 import { ModelError } from "../../runtime/core/error.ts";
 import type { Run } from "../../runtime/core/execute.ts";
 import type { LogRecord } from "../../runtime/core/log.ts";
+import type { Observer } from "../../runtime/core/observer.ts";
 import { abortable, linkSignals, within } from "../../runtime/core/signal.ts";
 import type { Instance, Launch } from "../../runtime/workers/instance.ts";
 import { DEFAULT_POOL_LIMITS, Pool, type PoolLimits } from "../../runtime/workers/pool.ts";
@@ -177,11 +178,15 @@ export interface FakePoolOptions extends Partial<PoolLimits> {
   readonly warm?: boolean;
   /** Whether the function has a `close`. */
   readonly hasClose?: boolean;
+  /** Told of its calls and instances. */
+  readonly observer?: Observer;
   /** What a launch does. @default succeeds at once */
   readonly onLaunch?: (launch: FakeLaunch, index: number) => void;
 }
 
-export function fakePool({ warm = false, hasClose = false, onLaunch, ...limits }: FakePoolOptions = {}): FakePool {
+export function fakePool(
+  { warm = false, hasClose = false, onLaunch, observer, ...limits }: FakePoolOptions = {},
+): FakePool {
   const { log, records } = recordLog();
   const launches: FakeLaunch[] = [];
   const states: string[] = [];
@@ -195,7 +200,7 @@ export function fakePool({ warm = false, hasClose = false, onLaunch, ...limits }
   const chat = async function* () {};
   const definition = defineModel({ predict: () => [], chat, ...hasClose && { close: () => {} } });
   const description = describeModel(resolveModel(definition, "model"));
-  const pool = new Pool({ description, limits: { ...DEFAULT_POOL_LIMITS, ...limits }, warm, launch, log });
+  const pool = new Pool({ description, limits: { ...DEFAULT_POOL_LIMITS, ...limits }, warm, launch, observer, log });
   pool.onChange(() => states.push(pool.state));
   return {
     pool,
