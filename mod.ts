@@ -56,6 +56,7 @@ export type { DataTypeMap, DType, FixedDType } from "./runtime/core/dtype.ts";
 export type { ErrorCode, ModelErrorOptions } from "./runtime/core/error.ts";
 export { ModelError } from "./runtime/core/error.ts";
 export type { LogFields, Logger, LogLevel, LogRecord } from "./runtime/core/log.ts";
+export type { MetricFamily, MetricSample, ProcessMetrics } from "./runtime/core/metrics.ts";
 export type {
   BooleanParam,
   Flatten,

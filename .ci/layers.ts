@@ -94,6 +94,11 @@ export const TABLE: readonly Row[] = [
   { modules: "runtime/protocols/codec.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: "runtime/protocols/descriptor.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: PROTOCOL_SHARED, may: [CORE, PROTOCOL_SHARED] },
+  {
+    modules: "runtime/protocols/metrics/**",
+    may: [CORE, PROTOCOL_SHARED, "runtime/protocols/metrics/**", "deno.json"],
+    dynamic: ["npm:prom-client"],
+  },
   { modules: "runtime/protocols/<p>/**", may: [CORE, PROTOCOL_SHARED, "runtime/protocols/<p>/**"] },
   {
     modules: "runtime/transports/grpc/**",

@@ -1,15 +1,18 @@
 // The server without its sockets: functions, interceptors, sessions, health and protocols put together. What serves
 // it (host/serve.ts) and what tests it (testing.ts) start here.
-import type { Interceptor } from "./core/call.ts";
+import type { Call, Interceptor, Invoke } from "./core/call.ts";
+import type { ModelError } from "./core/error.ts";
 import type { Logger } from "./core/log.ts";
+import type { ProcessMetrics } from "./core/metrics.ts";
 import type { Observer } from "./core/observer.ts";
 import type { Registry } from "./core/registry.ts";
 import { shuttingDown } from "./core/signal.ts";
-import type { Invoke } from "./core/call.ts";
 import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, type OtherReplays, type ReplayLimits, Replays } from "./middleware/replay.ts";
-import { CallCounts } from "./middleware/request_log.ts";
+import { Metrics } from "./middleware/metrics.ts";
+import type { InstanceMetrics } from "./middleware/metrics_instances.ts";
+import type { CallCounts } from "./middleware/metrics_requests.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
@@ -59,13 +62,22 @@ export interface AssemblyOptions extends Limits {
   readonly otherReplays?: OtherReplays | undefined;
   /** Told of batches; the pools of the registry have their own. */
   readonly observer?: Observer | undefined;
+  /** What observes the pools of the registry, for metrics. */
+  readonly instanceMetrics?: InstanceMetrics | undefined;
+  /** Asked for the metrics of the server's other processes. */
+  readonly otherMetrics?: (() => Promise<readonly ProcessMetrics[]>) | undefined;
+  /** Processes that died in this one's place before it. @default {0} */
+  readonly restarts?: number | undefined;
   readonly log: Logger;
 }
 
 /** A server without its sockets. */
 export interface Assembly {
   readonly invoke: Invoke;
-  readonly calls: CallCounts;
+  /** How many calls there have been. */
+  counts(): CallCounts;
+  /** The metrics of this process. */
+  metrics(): ProcessMetrics;
   readonly sessions: Sessions;
   readonly replays: Replays;
   readonly services: readonly RpcService[];
@@ -93,27 +105,49 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const replays = new Replays({ ...options, deadline: deadline(options), others: options.otherReplays });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
-  const calls = new CallCounts();
-  const invoke = chain(registry.invoke, {
+  const find = (call: Call) => registry.entryOf(call);
+  const metrics = new Metrics({
+    find,
+    instances: options.instanceMetrics,
+    loads: () => registry.loads(),
+    list: () => registry.list(),
+    sessions: () => sessions.size,
+    restarts: options.restarts ?? 0,
+  });
+  const invokeFor = chain(registry.invoke, {
     ...options,
-    find: (call) => registry.entryOf(call),
+    find,
     roomOf: (call) => registry.roomOf(call),
-    calls,
     sessions,
     replays,
   });
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
-  const host: AdapterHost = { invoke, catalog: registry, health, sessions, services: () => services, log };
+  const invoke = invokeFor(metrics.requests.meterOf(""));
+  const host: AdapterHost = {
+    invoke,
+    catalog: registry,
+    health,
+    sessions,
+    services: () => services,
+    metrics: async () => [metrics.collect(), ...await options.otherMetrics?.() ?? []],
+    log,
+  };
   const routes: HttpRoute[] = [];
   for (const adapter of options.adapters) {
-    const { rpc = [], http = [] } = adapter(host);
-    services.push(...rpc);
-    routes.push(...http);
+    const protocol = protocolName(adapter);
+    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor(metrics.requests.meterOf(protocol)) });
+    const onFailure = (error: ModelError) => metrics.requests.failed(protocol, error);
+    services.push(...rpc.map((service) => ({
+      ...service,
+      methods: service.methods.map((method) => ({ ...method, onFailure })),
+    })));
+    routes.push(...http.map((route) => ({ ...route, onFailure })));
   }
   return {
     invoke,
-    calls,
+    counts: () => metrics.requests.counts,
+    metrics: () => metrics.collect(),
     sessions,
     replays,
     services,
@@ -127,6 +161,11 @@ export function assemble(options: AssemblyOptions): Assembly {
       await registry.closeAll();
     },
   };
+}
+
+// The protocol's folder: `inferenceV1` is of inference_v1.
+function protocolName({ name }: ProtocolAdapter): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) || "other";
 }
 
 // A function that is not warm can be called before it is loaded, so it counts as serving. So does one that was loaded

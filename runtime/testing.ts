@@ -15,6 +15,7 @@ import { NEVER } from "./core/signal.ts";
 import type { Inits, IoSpec, ParamSpecs, Values } from "./core/spec.ts";
 import type { AnyTensor, NamedTensors } from "./core/tensor.ts";
 import { NO_VALUES } from "./core/values.ts";
+import { InstanceMetrics } from "./middleware/metrics_instances.ts";
 import { sessionKey } from "./middleware/session.ts";
 import { MemorySessionStore } from "./middleware/session_store.ts";
 import { inlinePool } from "./workers/inline.ts";
@@ -293,12 +294,20 @@ export async function createTestServer(
 ): Promise<TestServer> {
   const log = options.log ?? createLogger(() => {});
   const registry = new Registry(log);
+  const instanceMetrics = new InstanceMetrics();
   for (const [name, definition] of Object.entries(models)) {
-    registry.add(inlinePool(resolveModel(definition, name), { log }));
+    registry.add(inlinePool(resolveModel(definition, name), { observer: instanceMetrics, log }));
   }
   const adapters = options.adapters ?? (await import("./protocols/mod.ts")).PROTOCOLS;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const assembly = assemble({ ...limits, registry, adapters, interceptors: options.interceptors ?? [], log });
+  const assembly = assemble({
+    ...limits,
+    registry,
+    adapters,
+    interceptors: options.interceptors ?? [],
+    instanceMetrics,
+    log,
+  });
   await registry.loadWarm();
   let app: App | undefined;
   return {

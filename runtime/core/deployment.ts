@@ -13,11 +13,22 @@ export interface DeploymentStatus {
   readonly queued: number;
 }
 
+/** How many copies of a function do what. */
+export interface InstanceStates {
+  /** They could take a call at once. */
+  readonly idle: number;
+  /** They run calls. */
+  readonly busy: number;
+  /** They are being started. */
+  readonly loading: number;
+}
+
 /** One load of one version of a function, wherever it runs. */
 export interface Deployment {
   readonly description: ModelDescription;
   readonly state: ModelState;
   readonly status: DeploymentStatus;
+  readonly instanceStates: InstanceStates;
   /** Whether one more call could run at once. */
   readonly hasRoom: boolean;
   /** Loaded at the start, and part of the server's health. */

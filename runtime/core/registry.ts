@@ -2,7 +2,7 @@
 import type { Call, Invoke, SessionSnapshot } from "./call.ts";
 import type { Catalog, CatalogEntry } from "./catalog.ts";
 import type { SessionBounds, SessionEnd } from "./define.ts";
-import type { Deployment, DeploymentStatus } from "./deployment.ts";
+import type { Deployment, DeploymentStatus, InstanceStates } from "./deployment.ts";
 import { ModelError, quote } from "./error.ts";
 import type { Logger } from "./log.ts";
 
@@ -29,6 +29,13 @@ export interface Pin {
   readonly revision: number;
   /** The session has ended. */
   release(): void;
+}
+
+/** A load of a function, and what it does right now. */
+export interface LoadStatus {
+  readonly entry: CatalogEntry;
+  readonly status: DeploymentStatus;
+  readonly instances: InstanceStates;
 }
 
 /** Replaced loads of one version that stay for their sessions; the idle sessions of older ones are ended. */
@@ -105,6 +112,13 @@ export class Registry implements Catalog {
   /** Every load that is alive: also those that are replaced and finish their calls and sessions. */
   *entries(): Iterable<CatalogEntry> {
     for (const { entry } of this.#deployed.values()) yield entry;
+  }
+
+  /** What every load that is alive does. */
+  *loads(): Iterable<LoadStatus> {
+    for (const { entry, deployment } of this.#deployed.values()) {
+      yield { entry, status: deployment!.status, instances: deployment!.instanceStates };
+    }
   }
 
   /** Whether a load is alive. */

@@ -330,6 +330,7 @@ function fake(description: Deployment["description"]): Deployment {
     description,
     state: "ready",
     status: { instances: 1, maxInstances: 1, busy: 0, queued: 0 },
+    instanceStates: { idle: 1, busy: 0, loading: 0 },
     hasRoom: true,
     warm: false,
     invoke: async function* () {},

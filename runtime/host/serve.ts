@@ -6,6 +6,7 @@ import { type AnyModel, resolveModel } from "../core/define.ts";
 import { type Logger, quieter } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
 import { within } from "../core/signal.ts";
+import { InstanceMetrics } from "../middleware/metrics_instances.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
 import type { ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
@@ -128,6 +129,7 @@ export async function serve(
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
   logStates(registry, options.isQuiet ? quieter(log) : log);
+  const instanceMetrics = new InstanceMetrics();
   const unfit = Promise.withResolvers<UnfitServer>();
   let folder: FunctionFolder | undefined;
   if (typeof models === "string" || models instanceof URL) {
@@ -141,6 +143,7 @@ export async function serve(
       isCareful: options.isCareful,
       isQuiet: options.isQuiet,
       onDescribing: options.onDescribing,
+      observer: instanceMetrics,
       onStuck(name) {
         log.error("A worker cannot be ended: its thread goes on until this process ends", { model: name });
         unfit.resolve({ function: name });
@@ -150,7 +153,7 @@ export async function serve(
     await folder.load();
   } else {
     for (const [name, definition] of Object.entries(models)) {
-      registry.add(inlinePool(resolveModel(definition, name), { log }));
+      registry.add(inlinePool(resolveModel(definition, name), { observer: instanceMetrics, log }));
     }
   }
   const peers = options.peersFolder === undefined ? undefined : new Peers(options.peersFolder);
@@ -161,6 +164,7 @@ export async function serve(
     interceptors: options.interceptors ?? [],
     ...options.sessions && { sessionStore: options.sessions },
     otherReplays: peers,
+    instanceMetrics,
     log,
   });
   peers?.listen((key, from, signal) => assembly.replays.open(key, from, signal), log);
@@ -330,12 +334,13 @@ class RunningServer implements ProcessServer {
   }
 
   counters(): Counters {
-    const { calls, sessions } = this.#parts.assembly;
+    const { assembly } = this.#parts;
+    const { started, finished, failed } = assembly.counts();
     return {
-      callsStarted: calls.started,
-      callsFinished: calls.finished,
-      callsFailed: calls.failed,
-      sessions: sessions.size,
+      callsStarted: started,
+      callsFinished: finished,
+      callsFailed: failed,
+      sessions: assembly.sessions.size,
       rssBytes: Deno.memoryUsage().rss,
     };
   }

@@ -5,14 +5,13 @@ import { batching, type BatchingEnvironment } from "./batching.ts";
 import { deadline, type DeadlineOptions } from "./deadline.ts";
 import { limits, type LimitsOptions } from "./limits.ts";
 import type { Replays } from "./replay.ts";
-import { type CallCounts, requestLog } from "./request_log.ts";
+import { type MeterOf, requestLog } from "./request_log.ts";
 import type { Sessions } from "./session.ts";
 import { validate } from "./validate.ts";
 
 /** The options of {@linkcode chain}. */
 export interface ChainOptions extends DeadlineOptions, LimitsOptions, BatchingEnvironment {
   readonly log: Logger;
-  readonly calls: CallCounts;
   readonly sessions: Sessions;
   readonly replays: Replays;
   /** Inside the log, outside the deadline; the first is outermost. */
@@ -20,13 +19,12 @@ export interface ChainOptions extends DeadlineOptions, LimitsOptions, BatchingEn
 }
 
 /**
- * Wraps the executor. Replay comes before all that belongs to the run of a call and not to who reads it; the deadline
+ * Wraps the executor; the log, which is outermost, counts the calls of each protocol by themselves. Replay comes before all that belongs to the run of a call and not to who reads it; the deadline
  * next, so that it ends every wait within; the checks before the session, so that a bad call does not wait for its lock;
  * the limits behind it, so that a turn that waits for its session takes no place. Innermost, single calls become batches.
  */
-export function chain(executor: Invoke, options: ChainOptions): Invoke {
+export function chain(executor: Invoke, options: ChainOptions): (meterOf: MeterOf) => Invoke {
   const interceptors: readonly Interceptor[] = [
-    requestLog(options.log, options.calls),
     ...options.interceptors,
     options.replays.interceptor,
     deadline(options),
@@ -35,5 +33,6 @@ export function chain(executor: Invoke, options: ChainOptions): Invoke {
     limits(options),
     batching(options),
   ];
-  return interceptors.reduceRight((next, interceptor) => interceptor(next), executor);
+  const logged = interceptors.reduceRight((next, interceptor) => interceptor(next), executor);
+  return (meterOf) => requestLog(options.log, meterOf)(logged);
 }

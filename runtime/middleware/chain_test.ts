@@ -14,7 +14,6 @@ import { defineModel, resolveModel } from "../core/define.ts";
 import { chain } from "./chain.ts";
 import { deadline } from "./deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, Replays } from "./replay.ts";
-import { CallCounts } from "./request_log.ts";
 import { Sessions } from "./session.ts";
 import { MemorySessionStore } from "./session_store.ts";
 
@@ -41,14 +40,13 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue
     log,
     find: () => ({ ...model, state: "ready", revision: 1 }),
     roomOf: () => ({ instances: 1, hasRoom: true }),
-    calls: new CallCounts(),
     sessions,
     replays,
     interceptors,
     maxInFlight,
     maxQueue,
     unaryTimeoutMs,
-  });
+  })(() => ({ onReply() {}, onEnd() {} }));
   return { invoke, records, replays };
 }
 

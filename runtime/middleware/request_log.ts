@@ -1,33 +1,36 @@
 // One log line per call, and the cause of every internal failure: the client gets a neutral text, the log the rest. Calls
-// are counted on the way.
+// are metered on the way: another interceptor for that would cost every reply more than what it counts.
 import { around, type Ending } from "../core/around.ts";
-import type { Call, Interceptor } from "../core/call.ts";
+import type { Call, Interceptor, Reply } from "../core/call.ts";
 import { type ModelError, toModelError } from "../core/error.ts";
 import { type LogFields, type Logger, msSince } from "../core/log.ts";
 
-/** How many calls there were. */
-export class CallCounts {
-  started = 0;
-  /** Those that have ended, in whatever way. */
-  finished = 0;
-  /** Those that ended in a failure; that a client left is none. */
-  failed = 0;
+/** Counts one call. */
+export interface CallMeter {
+  onReply(reply: Reply): void;
+  /** It has ended, after `ms`: "ok", "cancelled" where its reader left, or with the code of its failure. */
+  onEnd(code: string, ms: number, error: ModelError | undefined): void;
 }
 
-/** Logs calls at debug level, and internal failures with their cause at error level; counts them. */
-export function requestLog(log: Logger, calls: CallCounts): Interceptor {
+/** Begins to count a call; `startedAt` is of `performance.now()`. */
+export type MeterOf = (call: Call, startedAt: number) => CallMeter;
+
+/** Logs calls at debug level, and internal failures with their cause at error level; has them counted. */
+export function requestLog(log: Logger, meterOf: MeterOf): Interceptor {
   return (next) => (call) => {
     let start: number;
+    let meter: CallMeter;
     let replies = 0;
     return around({
       enter() {
-        calls.started++;
         start = performance.now();
+        meter = meterOf(call, start);
       },
       values: () => next(call),
       onValue(reply) {
         if (reply.type === "failure") logFailure(log, reply.error, fieldsOf(call));
         replies++;
+        meter.onReply(reply);
       },
       toFailure(thrown) {
         const error = toModelError(thrown, call.id);
@@ -36,8 +39,7 @@ export function requestLog(log: Logger, calls: CallCounts): Interceptor {
       },
       leave(ending) {
         const code = codeOf(ending);
-        calls.finished++;
-        if (code !== "ok" && code !== "cancelled") calls.failed++;
+        meter.onEnd(code, performance.now() - start, ending.how === "failed" ? ending.reason as ModelError : undefined);
         log.debug("call", {
           ...fieldsOf(call),
           code,

@@ -3,14 +3,18 @@ import { assertFails, collect, predictCall, recordLog } from "../../test/harness
 import type { Invoke, Reply } from "../core/call.ts";
 import { ModelError } from "../core/error.ts";
 import type { LogRecord } from "../core/log.ts";
-import { CallCounts, requestLog } from "./request_log.ts";
+import { requestLog } from "./request_log.ts";
 
 const reply: Reply = { type: "delta", index: 0, text: "a" };
 
 function logged(next: Invoke) {
   const { log, records } = recordLog();
-  const calls = new CallCounts();
-  return { invoke: requestLog(log, calls)(next), records, calls };
+  const metered: unknown[] = [];
+  const meter = {
+    onReply: ({ type }: Reply) => metered.push(type),
+    onEnd: (code: string, _ms: number, error?: ModelError) => metered.push(error ? [code, error.message] : code),
+  };
+  return { invoke: requestLog(log, () => meter)(next), records, metered };
 }
 
 function summary({ level, message, fields }: LogRecord): unknown[] {
@@ -84,24 +88,15 @@ Deno.test("requestLog() cuts a model's name", async () => {
   assertEquals(records[0]!.fields.model, "x".repeat(100));
 });
 
-Deno.test("requestLog() counts calls, and as failed those that did not end well, but for clients that leave", async () => {
+Deno.test("requestLog() has each call metered: its replies, and how it ended", async () => {
   const code: { value?: "internal" | "cancelled" } = {};
-  const { invoke, calls } = logged(async function* () {
+  const { invoke, metered } = logged(async function* () {
     yield reply;
     if (code.value) throw new ModelError(code.value, "no");
   });
-  const counts = () => [calls.started, calls.finished, calls.failed];
   await collect(invoke(predictCall({})));
-  assertEquals(counts(), [1, 1, 0]);
-  for await (const _ of invoke(predictCall({}))) {
-    assertEquals(counts(), [2, 1, 0]);
-    break;
-  }
-  assertEquals(counts(), [2, 2, 0]);
+  for await (const _ of invoke(predictCall({}))) assertEquals(metered.splice(0), ["delta", "ok", "delta"]);
   code.value = "cancelled";
   await assertFails("cancelled", "no", () => collect(invoke(predictCall({}))));
-  assertEquals(counts(), [3, 3, 0]);
-  code.value = "internal";
-  await assertFails("internal", "", () => collect(invoke(predictCall({}))));
-  assertEquals(counts(), [4, 4, 1]);
+  assertEquals(metered, ["ok", "delta", ["cancelled", "no"]]);
 });

@@ -4,6 +4,7 @@ import type { Catalog, CatalogEntry } from "../core/catalog.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
 import { mapValues } from "../core/map_values.ts";
+import type { ProcessMetrics } from "../core/metrics.ts";
 import { abortable, linkSignals } from "../core/signal.ts";
 import type { NamedTensors } from "../core/tensor.ts";
 import { NO_VALUES } from "../core/values.ts";
@@ -41,6 +42,8 @@ export interface AdapterHost {
   readonly sessions: SessionHolds;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;
+  /** The metrics of each of the server's processes, this one first; of those that answer. */
+  readonly metrics: () => Promise<readonly ProcessMetrics[]>;
   /** The server's log. */
   readonly log: Logger;
 }
@@ -57,6 +60,8 @@ export interface RpcMethod {
   readonly decode: (bytes: Uint8Array) => unknown;
   /** Makes the bytes of an answer, which are the transport's from then on. */
   readonly encode: (message: unknown) => Uint8Array;
+  /** Told of what a request failed with; the server sets it. */
+  readonly onFailure?: (error: ModelError) => void;
   /** Answers the requests of one RPC. */
   handle(requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext): AsyncIterable<unknown, void, undefined>;
 }
@@ -121,6 +126,8 @@ export interface HttpRoute {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** Path segments, `:name` for one that stands for itself: `/v2/models/:model/infer`. */
   readonly path: string;
+  /** Told of what a request failed with; the server sets it. */
+  readonly onFailure?: (error: ModelError) => void;
   /** Answers a request, or throws a `ModelError`. */
   handle(request: Request, http: HttpContext): Response | Promise<Response>;
   /** The JSON body of a failure. @default `{"error": MESSAGE}` */
@@ -135,7 +142,10 @@ export interface ProtocolEndpoints {
   readonly http?: readonly HttpRoute[];
 }
 
-/** One wire protocol. Pure: wire messages to calls and back. Opens nothing, keeps no global state. */
+/**
+ * One wire protocol. Pure: wire messages to calls and back. Opens nothing, keeps no global state. The function's name is the
+ * protocol's in metrics.
+ */
 export type ProtocolAdapter = (host: AdapterHost) => ProtocolEndpoints;
 
 const PARAM_PREFIX = "param-";

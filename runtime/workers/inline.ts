@@ -4,7 +4,8 @@ import { loadModel, runCall } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Launch } from "./instance.ts";
-import { DEFAULT_POOL_LIMITS, Pool, type PoolLimits } from "./pool.ts";
+import { Pool } from "./pool.ts";
+import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool_limits.ts";
 
 /** The options of {@linkcode inlineLauncher}. */
 export interface InlineOptions {

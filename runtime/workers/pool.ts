@@ -3,7 +3,7 @@ import { around } from "../core/around.ts";
 import type { Call, ChatCall, Reply, SessionSnapshot } from "../core/call.ts";
 import type { ModelState } from "../core/catalog.ts";
 import type { ModelDescription, SessionEnd } from "../core/define.ts";
-import type { Deployment, DeploymentStatus } from "../core/deployment.ts";
+import type { Deployment, DeploymentStatus, InstanceStates } from "../core/deployment.ts";
 import { ModelError } from "../core/error.ts";
 import type { Run } from "../core/execute.ts";
 import { type Logger, withFields } from "../core/log.ts";
@@ -11,35 +11,9 @@ import type { Observer } from "../core/observer.ts";
 import { runUntil } from "../core/run_until.ts";
 import { abortable, linkSignals } from "../core/signal.ts";
 import type { Instance, Launch } from "./instance.ts";
+import type { PoolLimits } from "./pool_limits.ts";
 import { Stopwatch } from "./stopwatch.ts";
 import { type Member, Watchdog } from "./watchdog.ts";
-
-/** A function's bounds; the host decides them. */
-export interface PoolLimits {
-  readonly instances: { readonly min: number; readonly max: number };
-  /** Calls that run at once in one instance. */
-  readonly concurrency: number;
-  /** Calls that wait for an instance. */
-  readonly queue: number;
-  readonly loadTimeoutMs: number;
-  /** Bound of a call of any kind; undefined = none but its deadline. */
-  readonly callTimeoutMs: number | undefined;
-  /** What a handler that was aborted, or an unload, gets before its instance is ended. */
-  readonly graceMs: number;
-  /** An instance without calls for so long is ended. */
-  readonly idleMs: number;
-}
-
-/** The bounds where the host says nothing. */
-export const DEFAULT_POOL_LIMITS: PoolLimits = {
-  instances: { min: 0, max: 1 },
-  concurrency: 100,
-  queue: 1000,
-  loadTimeoutMs: 60_000,
-  callTimeoutMs: undefined,
-  graceMs: 2_000,
-  idleMs: 300_000,
-};
 
 /** The options of {@linkcode Pool}. */
 export interface PoolOptions {
@@ -123,6 +97,11 @@ export class Pool implements Deployment {
     for (const member of this.#members) busy += member.busy;
     const { max } = this.#options.limits.instances;
     return { instances: this.#members.size, maxInstances: max, busy, queued: this.#queue.size };
+  }
+
+  get instanceStates(): InstanceStates {
+    const busy = [...this.#members].filter((member) => member.busy > 0).length;
+    return { idle: this.#members.size - busy, busy, loading: this.#launching.length };
   }
 
   get hasRoom(): boolean {

@@ -57,3 +57,19 @@ Deno.test("Pool tells its observer of an instance that died or was ended, not of
   await pool.close();
   assertEquals(events, []);
 });
+
+Deno.test("Pool tells how many of its instances do what", async () => {
+  using _clock = new FakeClock();
+  const { pool, launches, call } = fakePool({ instances: { min: 0, max: 3 }, concurrency: 1, onLaunch: () => {} });
+  call("a");
+  call("b");
+  await settled();
+  assertEquals(pool.instanceStates, { idle: 0, busy: 0, loading: 2 });
+  launches[0]!.succeed();
+  await settled();
+  assertEquals(pool.instanceStates, { idle: 0, busy: 1, loading: 1 });
+  launches[0]!.instance.runs[0]!.finish();
+  launches[1]!.succeed();
+  await settled();
+  assertEquals(pool.instanceStates, { idle: 1, busy: 1, loading: 0 });
+});

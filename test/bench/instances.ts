@@ -3,7 +3,8 @@
 import { createLogger } from "../../runtime/core/log.ts";
 import { tensor } from "../../runtime/core/tensor.ts";
 import { describeInWorker } from "../../runtime/workers/describe.ts";
-import { DEFAULT_POOL_LIMITS, Pool } from "../../runtime/workers/pool.ts";
+import { Pool } from "../../runtime/workers/pool.ts";
+import { DEFAULT_POOL_LIMITS } from "../../runtime/workers/pool_limits.ts";
 import { toWorkerPermissions } from "../../runtime/workers/permissions.ts";
 import { workerLauncher } from "../../runtime/workers/worker.ts";
 import { predictCall } from "../harness/calls.ts";

@@ -7,7 +7,8 @@ import type { LogRecord } from "../../runtime/core/log.ts";
 import type { Observer } from "../../runtime/core/observer.ts";
 import { abortable, linkSignals, within } from "../../runtime/core/signal.ts";
 import type { Instance, Launch } from "../../runtime/workers/instance.ts";
-import { DEFAULT_POOL_LIMITS, Pool, type PoolLimits } from "../../runtime/workers/pool.ts";
+import { Pool } from "../../runtime/workers/pool.ts";
+import { DEFAULT_POOL_LIMITS, type PoolLimits } from "../../runtime/workers/pool_limits.ts";
 import { chatCall, collect, NEVER, predictCall, recordLog } from "./calls.ts";
 
 /** A call in a {@linkcode FakeInstance}: runs until it is told to end, or aborted. */

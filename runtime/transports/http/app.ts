@@ -87,6 +87,7 @@ async function answer(
       });
     } catch (thrown) {
       const error = toModelError(thrown, id);
+      route.onFailure?.(error);
       // What functions throw has been logged, and is a ModelError by now; this failed around them.
       if (error !== thrown) log.error("Cannot answer a request", { path: route.path, requestId: id, cause: thrown });
       return errorResponse(error, route);

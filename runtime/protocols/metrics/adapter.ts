@@ -1,0 +1,27 @@
+// Metrics in Prometheus' text format: what the server's processes count, summed.
+import denoJson from "../../../deno.json" with { type: "json" };
+import type { MetricFamily, ProcessMetrics } from "../../core/metrics.ts";
+import type { ProtocolAdapter } from "../adapter.ts";
+
+const BUILD: MetricFamily = {
+  name: "tensorlet_build_info",
+  help: "What the server is made of; always 1.",
+  type: "gauge",
+  aggregator: "first",
+  values: [{ labels: { version: denoJson.version, deno: Deno.version.deno }, value: 1 }],
+};
+
+/** `GET /metrics`. */
+export const metrics: ProtocolAdapter = (host) => ({
+  http: [{
+    method: "GET",
+    path: "/metrics",
+    async handle() {
+      // It takes 0.1 s, which a server's start need not wait for.
+      const { AggregatorRegistry } = await import("prom-client");
+      const processes: ProcessMetrics[] = [[BUILD], ...await host.metrics()];
+      const summed = AggregatorRegistry.aggregate(processes.map((families) => [...families]));
+      return new Response(await summed.metrics(), { headers: { "content-type": summed.contentType } });
+    },
+  }],
+});
