@@ -10,7 +10,7 @@ import { shuttingDown } from "./core/signal.ts";
 import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, type OtherReplays, type ReplayLimits, Replays } from "./middleware/replay.ts";
-import { Metrics } from "./middleware/metrics.ts";
+import { Metrics, type OtherMetrics } from "./middleware/metrics.ts";
 import type { InstanceMetrics } from "./middleware/metrics_instances.ts";
 import type { CallCounts } from "./middleware/metrics_requests.ts";
 import { Sessions } from "./middleware/session.ts";
@@ -65,7 +65,7 @@ export interface AssemblyOptions extends Limits {
   /** What observes the pools of the registry, for metrics. */
   readonly instanceMetrics?: InstanceMetrics | undefined;
   /** Asked for the metrics of the server's other processes. */
-  readonly otherMetrics?: (() => Promise<readonly ProcessMetrics[]>) | undefined;
+  readonly otherMetrics?: (() => Promise<OtherMetrics>) | undefined;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number | undefined;
   readonly log: Logger;
@@ -109,6 +109,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const metrics = new Metrics({
     find,
     instances: options.instanceMetrics,
+    others: options.otherMetrics,
     loads: () => registry.loads(),
     list: () => registry.list(),
     sessions: () => sessions.size,
@@ -130,7 +131,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     health,
     sessions,
     services: () => services,
-    metrics: async () => [metrics.collect(), ...await options.otherMetrics?.() ?? []],
+    metrics: () => metrics.collectAll(),
     log,
   };
   const routes: HttpRoute[] = [];

@@ -61,6 +61,8 @@ export interface Start {
   readonly role: Role;
   /** Its place among the server's processes, from 1. */
   readonly place: number;
+  /** Processes that died in that place before. */
+  readonly restarts: number;
   /** A private folder for what the server's processes share, where there are several. */
   readonly folder?: string;
   readonly verdicts: Verdicts;

@@ -1,9 +1,12 @@
 // The line between the processes of a server: a reader that comes back for a token stream may come to another process
-// than the one that keeps it, and is read to from there. Each process has a Unix socket in a folder that they share.
+// than the one that keeps it, and is read to from there; who asks for metrics is to get those of all. Each process has a
+// Unix socket in a folder that they share.
 import type { Reply } from "../core/call.ts";
 import { ModelError, toModelError } from "../core/error.ts";
 import { throwIfAborted, within } from "../core/signal.ts";
 import type { Logger } from "../core/log.ts";
+import type { ProcessMetrics } from "../core/metrics.ts";
+import type { OtherMetrics } from "../middleware/metrics.ts";
 import type { OtherReplays } from "../middleware/replay.ts";
 import { encodeFrame, framesOf, writeAll } from "../workers/frames.ts";
 import { fromErrorData, type FromInstance, toErrorData } from "../workers/messages.ts";
@@ -11,8 +14,18 @@ import { fromErrorData, type FromInstance, toErrorData } from "../workers/messag
 /** What a process has to offer the others: the replies of a call from an index on, where it keeps them. */
 type Open = (key: string, from: number, signal: AbortSignal) => AsyncIterable<Reply, void, undefined> | undefined;
 
+/** What a process answers the others. */
+export interface Offer {
+  readonly open: Open;
+  readonly metrics: () => ProcessMetrics;
+}
+
+type Question = { readonly key: string; readonly from: number } | { readonly metrics: true };
+
 /** What another process gets to say whether it keeps a call. */
 const FOUND_MS = 2_000;
+/** And to send its metrics: whoever scrapes waits for them. */
+const METRICS_MS = 1_000;
 const MAX_QUESTION_BYTES = 64 * 1024;
 
 type Replies = AsyncIterable<Reply, void, undefined>;
@@ -36,7 +49,7 @@ export class Peers implements OtherReplays, Disposable {
   }
 
   /** Answers the others from now on; where it cannot, they find nothing here. */
-  listen(open: Open, log: Logger): void {
+  listen(offer: Offer, log: Logger): void {
     const path = `${this.#folder}/${this.#own}`;
     try {
       Deno.removeSync(path); // of a process that was killed, and had our id
@@ -45,9 +58,9 @@ export class Peers implements OtherReplays, Disposable {
     }
     try {
       this.#listener = Deno.listen({ transport: "unix", path });
-      answerAll(this.#listener, open);
+      answerAll(this.#listener, offer);
     } catch (cause) {
-      log.warn("Streams that this process keeps can only be resumed here", { cause });
+      log.warn("Streams that this process keeps can only be resumed here, nor are its metrics elsewhere", { cause });
     }
   }
 
@@ -56,6 +69,14 @@ export class Peers implements OtherReplays, Disposable {
     const found = await Promise.any(asked.map(async (each) => await each ?? Promise.reject())).catch(() => undefined);
     for (const each of asked) each.then((other) => void (other !== found && other?.close()));
     return found && repliesOf(found, signal);
+  }
+
+  /** The metrics of the others. */
+  async metrics(): Promise<OtherMetrics> {
+    const answers = await Promise.all(this.#others().map(askMetrics));
+    const living = answers.filter((answer) => answer !== "dead");
+    const answered = living.filter((answer) => answer !== "silent");
+    return { answered, silent: living.length - answered.length };
   }
 
   #others(): readonly string[] {
@@ -81,11 +102,27 @@ async function ask(path: string, key: string, from: number): Promise<Found | und
   if (!connection) return undefined;
   const close = onceClosing(connection);
   const frames = framesOf(connection) as AsyncIterator<FromInstance, void>;
-  const question = new TextEncoder().encode(`${JSON.stringify({ key, from })}\n`);
-  const answered = writeAll(connection, question).then(() => frames.next()).then(({ done }) => !done, () => false);
+  const answered = put(connection, { key, from }).then(() => frames.next()).then(({ done }) => !done, () => false);
   if (await within(FOUND_MS, answered) && await answered) return { frames, close };
   close();
   return undefined;
+}
+
+async function askMetrics(path: string): Promise<ProcessMetrics | "silent" | "dead"> {
+  const connection = await Deno.connect({ transport: "unix", path }).catch(() => undefined);
+  if (!connection) return "dead"; // it was killed, or has left since
+  const close = onceClosing(connection);
+  let answer: ProcessMetrics | "silent" = "silent";
+  const answered = put(connection, { metrics: true })
+    .then(() => readAll(connection))
+    .then((text) => answer = JSON.parse(text));
+  await within(METRICS_MS, answered.catch(() => {}));
+  close();
+  return answer;
+}
+
+async function put(connection: Deno.UnixConn, question: Question): Promise<void> {
+  await writeAll(connection, new TextEncoder().encode(`${JSON.stringify(question)}\n`));
 }
 
 async function* repliesOf({ frames, close }: Found, signal: AbortSignal): Replies {
@@ -106,21 +143,24 @@ async function* repliesOf({ frames, close }: Found, signal: AbortSignal): Replie
   }
 }
 
-async function answerAll(listener: Deno.UnixListener, open: Open): Promise<void> {
+async function answerAll(listener: Deno.UnixListener, offer: Offer): Promise<void> {
   for await (const connection of listener) {
-    answer(connection, open).catch(() => {}); // whoever asked has left
+    answer(connection, offer).catch(() => {}); // whoever asked has left
   }
 }
 
-async function answer(connection: Deno.UnixConn, open: Open): Promise<void> {
+async function answer(connection: Deno.UnixConn, { open, metrics }: Offer): Promise<void> {
   const close = onceClosing(connection);
   const left = new AbortController();
   const post = async (message: FromInstance) => {
     for (const piece of encodeFrame(message, { copies: false })) await writeAll(connection, piece);
   };
   try {
-    const { key, from } = JSON.parse(await readLine(connection));
-    const replies = open(key, from, left.signal);
+    const question: Question = JSON.parse(await readLine(connection));
+    if ("metrics" in question) {
+      return await writeAll(connection, new TextEncoder().encode(JSON.stringify(metrics())));
+    }
+    const replies = open(question.key, question.from, left.signal);
     if (!replies) return;
     // It says nothing more: what comes is its end.
     connection.read(new Uint8Array(1)).catch(() => {}).then(() => left.abort());
@@ -131,7 +171,7 @@ async function answer(connection: Deno.UnixConn, open: Open): Promise<void> {
       }
       await post({ type: "end", id: 0, settled: true });
     } catch (error) {
-      await post({ type: "end", id: 0, settled: true, error: toErrorData(toModelError(error, key)) });
+      await post({ type: "end", id: 0, settled: true, error: toErrorData(toModelError(error, question.key)) });
     }
   } finally {
     close();
@@ -147,6 +187,17 @@ async function readLine(connection: Deno.UnixConn): Promise<string> {
     if (bytes[length - 1] === 10) return new TextDecoder().decode(bytes.subarray(0, length));
   }
   throw new RangeError("Cannot read a question without an end");
+}
+
+async function readAll(connection: Deno.UnixConn): Promise<string> {
+  const bytes = new Uint8Array(64 * 1024);
+  const decoder = new TextDecoder();
+  let text = "";
+  for (;;) {
+    const read = await connection.read(bytes);
+    if (read === null) return text;
+    text += decoder.decode(bytes.subarray(0, read), { stream: true });
+  }
 }
 
 function onceClosing(connection: Deno.UnixConn): () => void {

@@ -87,6 +87,8 @@ export interface ProcessOptions extends ServeOptions {
   readonly isQuiet?: boolean;
   /** Where the processes of this server, and nobody else, reach each other. */
   readonly peersFolder?: string;
+  /** Processes that died in this one's place before it. @default {0} */
+  readonly restarts?: number;
 }
 
 /** Where a server is in its life. */
@@ -165,9 +167,11 @@ export async function serve(
     ...options.sessions && { sessionStore: options.sessions },
     otherReplays: peers,
     instanceMetrics,
+    otherMetrics: peers && (() => peers.metrics()),
+    restarts: options.restarts,
     log,
   });
-  peers?.listen((key, from, signal) => assembly.replays.open(key, from, signal), log);
+  peers?.listen({ open: (...wanted) => assembly.replays.open(...wanted), metrics: () => assembly.metrics() }, log);
   if (!options.isQuiet) assembly.sessions.greet();
   const grpc = await serveGrpc(assembly.services, {
     hostname: options.grpc?.hostname ?? "127.0.0.1",

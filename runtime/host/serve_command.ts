@@ -92,8 +92,8 @@ async function listen(
   log: Logger,
 ): Promise<ProcessServer> {
   const { hostname, corsOrigins, graceMs, isolation, watch } = config;
-  const { port, httpPort, reusePort, verdicts, isCareful } = start ??
-    { port: config.port, httpPort: config.httpPort, reusePort: false, verdicts: {}, isCareful: false };
+  const { port, httpPort, reusePort, verdicts, isCareful, restarts } = start ??
+    { port: config.port, httpPort: config.httpPort, reusePort: false, verdicts: {}, isCareful: false, restarts: 0 };
   try {
     return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },
@@ -105,6 +105,7 @@ async function listen(
       watch,
       verdicts,
       isCareful,
+      restarts,
       isQuiet: start !== undefined && start.place > 1,
       ...sessions && { sessions },
       ...start?.folder !== undefined && { peersFolder: start.folder },

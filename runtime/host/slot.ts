@@ -57,6 +57,7 @@ export class Slot {
   #fresh: Child | undefined;
   #role: Role;
   #failures = 0;
+  #restarts = 0;
   #launching: ReturnType<typeof setTimeout> | undefined;
   #stable: ReturnType<typeof setTimeout> | undefined;
   #isReloadDue = false;
@@ -73,6 +74,11 @@ export class Slot {
   /** What its next process is to the server. */
   get role(): Role {
     return this.#role;
+  }
+
+  /** How many of its processes have died. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Whether its process is ready. */
@@ -220,6 +226,7 @@ export class Slot {
     if (isRetired) return host.log.info("The old process has ended", how);
     // What it printed says why; another one would fail in the same way.
     if (!host.hasServed && exit.code !== null) return host.finish(exit.code);
+    this.#restarts++;
     const fields = { ...how, ...host.onDeath(child) };
     const what = wasServing ? "The server's process died" : "The process that was to take over died";
     if (wasServing && this.#fresh) {

@@ -145,6 +145,7 @@ export class Supervisor {
       reusePort: this.#options.reusePort,
       role: slot.role,
       place: slot.place,
+      restarts: slot.restarts,
       ...this.#folder !== undefined && { folder: this.#folder },
       verdicts: this.#blame.verdicts(),
       isCareful: this.#isCareful,

@@ -11,6 +11,7 @@ Deno.test("Supervisor starts the first process on the port that was asked for, t
     reusePort: true,
     role: "first",
     place: 1,
+    restarts: 0,
     verdicts: {},
     isCareful: false,
   });
@@ -23,6 +24,7 @@ Deno.test("Supervisor starts the first process on the port that was asked for, t
     reusePort: true,
     role: "replacement",
     place: 1,
+    restarts: 1,
     verdicts: {},
     isCareful: false,
   });

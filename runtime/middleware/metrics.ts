@@ -2,6 +2,7 @@
 import type { Call } from "../core/call.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
 import type { ProcessMetrics } from "../core/metrics.ts";
+import { gauge } from "./metrics_family.ts";
 import { InstanceMetrics } from "./metrics_instances.ts";
 import { RequestMetrics } from "./metrics_requests.ts";
 import { stateFamilies, type StateSources } from "./metrics_state.ts";
@@ -12,6 +13,15 @@ export interface MetricsOptions extends StateSources {
   readonly find: (call: Call) => CatalogEntry;
   /** What observes the functions' instances. @default one that nobody tells anything */
   readonly instances?: InstanceMetrics | undefined;
+  /** Asks the server's other processes. @default there are none */
+  readonly others?: (() => Promise<OtherMetrics>) | undefined;
+}
+
+/** What the other processes of a server have said. */
+export interface OtherMetrics {
+  readonly answered: readonly ProcessMetrics[];
+  /** Those that live but did not answer in time. */
+  readonly silent: number;
 }
 
 /** The metrics of one process. */
@@ -19,14 +29,30 @@ export class Metrics {
   readonly requests: RequestMetrics;
   readonly #instances: InstanceMetrics;
   readonly #sources: StateSources;
+  readonly #others: () => Promise<OtherMetrics>;
 
   constructor(options: MetricsOptions) {
     this.requests = new RequestMetrics(options.find);
     this.#instances = options.instances ?? new InstanceMetrics();
     this.#sources = options;
+    this.#others = options.others ?? (() => Promise.resolve({ answered: [], silent: 0 }));
   }
 
-  /** What there is to show now. */
+  /** What each process of the server has to show, this one first; and how many these are. */
+  async collectAll(): Promise<readonly ProcessMetrics[]> {
+    const { answered, silent } = await this.#others();
+    const processes = gauge(
+      "tensorlet_processes",
+      "Processes of the server: those whose numbers are in here, and not.",
+      [
+        { labels: { state: "up" }, value: 1 + answered.length },
+        { labels: { state: "silent" }, value: silent },
+      ],
+    );
+    return [[processes, ...this.collect()], ...answered];
+  }
+
+  /** What this process has to show. */
   collect(): ProcessMetrics {
     return [...this.requests.families(), ...this.#instances.families(), ...stateFamilies(this.#sources)];
   }

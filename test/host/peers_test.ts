@@ -2,10 +2,14 @@
 import { assertEquals, assertStringIncludes } from "tensorlet/assert";
 import { ModelError } from "../../runtime/core/error.ts";
 import type { Reply } from "../../runtime/core/call.ts";
+import type { ProcessMetrics } from "../../runtime/core/metrics.ts";
 import { Peers } from "../../runtime/host/peers.ts";
 import { assertFails, collect, NEVER, recordLog } from "../harness/calls.ts";
+import { FakeClock } from "../harness/clock.ts";
 
 const SILENT = recordLog().log;
+
+const METRICS: ProcessMetrics = [{ name: "a", help: "", type: "gauge", aggregator: "sum", values: [] }];
 
 const delta = (index: number): Reply => ({ type: "delta", index, text: `t${index}` });
 
@@ -15,7 +19,8 @@ async function otherProcess(
 ): Promise<AsyncDisposable & { readonly peers: Peers }> {
   const folder = await Deno.makeTempDir();
   const other = new Peers(folder);
-  other.listen((key, from, signal) => key === "key" ? replies(from, signal) : undefined, SILENT);
+  const open = (key: string, from: number, signal: AbortSignal) => key === "key" ? replies(from, signal) : undefined;
+  other.listen({ open, metrics: () => METRICS }, SILENT);
   await Deno.rename(`${folder}/${Deno.pid}.sock`, `${folder}/other.sock`);
   return {
     peers: new Peers(folder),
@@ -84,6 +89,21 @@ Deno.test("Peers find nothing where no other process is, or one has been killed"
   assertEquals(await peers.find("key", 0, NEVER), undefined);
 });
 
+Deno.test("Peers have the metrics of the others, and know how many live that do not answer", async () => {
+  await using there = await otherProcess(async function* () {});
+  assertEquals(await there.peers.metrics(), { answered: [METRICS], silent: 0 });
+  const folder = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${folder}/12.sock`, ""); // of one that was killed
+  const mute = Deno.listen({ transport: "unix", path: `${folder}/13.sock` });
+  using clock = new FakeClock();
+  const asked = new Peers(folder).metrics();
+  using _connection = await mute.accept();
+  await clock.advance(1_000);
+  assertEquals(await asked, { answered: [], silent: 1 });
+  mute.close();
+  await Deno.remove(folder, { recursive: true });
+});
+
 Deno.test("Peers say that a process has died in the middle", async () => {
   const folder = await Deno.makeTempDir();
   using listener = Deno.listen({ transport: "unix", path: `${folder}/dying.sock` });
@@ -103,7 +123,7 @@ Deno.test("Peers say that a process has died in the middle", async () => {
 Deno.test("Peers go on without a socket", async () => {
   const { log, records } = recordLog();
   using peers = new Peers("/no/such/folder");
-  peers.listen(() => undefined, log);
+  peers.listen({ open: () => undefined, metrics: () => [] }, log);
   assertEquals(await peers.find("key", 0, NEVER), undefined);
   assertStringIncludes(records[0]!.message, "can only be resumed here");
 });

@@ -1,7 +1,7 @@
 // The supervisor as users have it: real processes, real signals.
 import { assertEquals, assertMatch, assertNotEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import type { Exit } from "../../runtime/host/child.ts";
-import type { FromChild, Settings, ToChild } from "../../runtime/host/control.ts";
+import type { FromChild, Settings, Start, ToChild } from "../../runtime/host/control.ts";
 import { spawnServer } from "../../runtime/host/supervise.ts";
 
 import { answer, collect } from "../harness/grpc_client.ts";
@@ -222,6 +222,17 @@ Deno.test("supervisor: what it starts has its own flags, and no sign of it in th
   assertEquals(command.slice(1, 5), ["run", "-A", "--v8-flags=--max-old-space-size=300", "mod.ts"]);
 });
 
+const START: Start = {
+  type: "start",
+  port: 0,
+  reusePort: true,
+  role: "replacement",
+  place: 1,
+  restarts: 0,
+  verdicts: {},
+  isCareful: false,
+};
+
 /** The server's end of the line, with the test as its supervisor. */
 class Line {
   readonly #process;
@@ -259,7 +270,7 @@ class Line {
   async start(settings: Partial<Settings> = {}): Promise<number> {
     const hello = await this.next("hello");
     const { port } = { ...hello.settings, ...settings };
-    this.send({ type: "start", port, reusePort: true, role: "replacement", place: 1, verdicts: {}, isCareful: false });
+    this.send({ ...START, port });
     return (await this.next("listening")).port;
   }
 }
@@ -268,15 +279,8 @@ Deno.test("supervised: says what the supervisor has to know, and obeys", async (
   const line = new Line([...SERVE, "--drain-ms", "123"]);
   const { settings } = await line.next("hello");
   assertEquals([settings.port, settings.drainMs, settings.graceMs], [0, 123, 10_000]);
-  line.send({
-    type: "start",
-    port: 0,
-    reusePort: true,
-    role: "replacement",
-    place: 1,
-    verdicts: { affine: { isolation: "process", why: "a test", fingerprint: "of older files" } },
-    isCareful: false,
-  });
+  const verdicts = { affine: { isolation: "process", why: "a test", fingerprint: "of older files" } } as const;
+  line.send({ ...START, verdicts });
   line.send({ type: "ping" });
   await line.next("pong");
   assertEquals(await line.next("changed"), { type: "changed", function: "affine" });
