@@ -5,6 +5,7 @@ import { createTestServer, type TestServer } from "tensorlet/testing";
 import { settled } from "../harness/clock.ts";
 import { type Exposition, parseExposition } from "../harness/exposition.ts";
 import { call } from "../harness/messages.ts";
+import { promtool } from "../harness/promtool.ts";
 
 const FLOAT = { dtype: "float32" } as const;
 
@@ -69,6 +70,7 @@ Deno.test("/metrics counts calls of every kind, with their tokens and sessions",
   assertEquals([...metrics.of("tensorlet_batch_size_sum")], [[`model="all",version="1"`, 2]]);
   assertEquals([metrics.sum("tensorlet_sessions"), metrics.sum("tensorlet_load_duration_seconds_count")], [1, 1]);
   assertEquals(metrics.sum("tensorlet_instances", `state="idle"`), 1);
+  assertEquals(await promtool(["check", "metrics"], metrics.text) ?? "", "");
   assert(metrics.sum("tensorlet_build_info") === 1 && metrics.sum("process_resident_memory_bytes") > 1e6);
 });
 

@@ -1,40 +1,12 @@
 // Several processes of one server as users have them: real processes, real signals.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
 import type { ServerStatus } from "../../runtime/host/status.ts";
-import { answer, collect, metadata } from "../harness/grpc_client.ts";
+import { collect, metadata } from "../harness/grpc_client.ts";
+import { type Client, connectToEach, PID, pidBehind } from "../harness/processes.ts";
 import { connect, DenoProcess, functionFolder, FUNCTIONS, MAIN, portOf } from "../harness/server_process.ts";
-
-type Client = ReturnType<typeof connect>;
-
-const PID = `defineModel({ output: { dtype: "float32", shape: [1] }, predict: () => Float32Array.of(Deno.pid) })`;
 
 function start(folder: string, ...args: readonly string[]): DenoProcess {
   return new DenoProcess([...MAIN, folder, "--port", "0", "--processes", "2", ...args]);
-}
-
-async function pidBehind(client: Client): Promise<number> {
-  const { output_tensor } = await answer<{ readonly output_tensor: readonly number[] }>((done) =>
-    client.Predict({ model_id: "pid" }, done)
-  );
-  return output_tensor[0]!;
-}
-
-/** A connection to each process: which one takes a connection is the kernel's choice. */
-async function connectToEach(
-  port: number,
-  pids: readonly number[],
-): Promise<Disposable & { readonly clients: readonly Client[] }> {
-  const byPid = new Map<number, Client>();
-  while (!pids.every((pid) => byPid.has(pid))) {
-    const client = connect(port);
-    const pid = await pidBehind(client);
-    if (byPid.has(pid) || !pids.includes(pid)) client.close();
-    else byPid.set(pid, client);
-  }
-  return {
-    clients: pids.map((pid) => byPid.get(pid)!),
-    [Symbol.dispose]: () => byPid.forEach((client) => client.close()),
-  };
 }
 
 interface Listed extends ServerStatus {
