@@ -39,12 +39,13 @@ export function requestLog(log: Logger, meterOf: MeterOf): Interceptor {
       },
       leave(ending) {
         const code = codeOf(ending);
-        meter.onEnd(code, performance.now() - start, ending.how === "failed" ? ending.reason as ModelError : undefined);
+        const ms = msSince(start);
+        meter.onEnd(code, ms, ending.how === "failed" ? ending.reason as ModelError : undefined);
         log.debug("call", {
           ...fieldsOf(call),
           code,
           replies,
-          ms: msSince(start),
+          ms,
         });
       },
     });
