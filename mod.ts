@@ -12,7 +12,9 @@ export type {
   Call,
   CallBase,
   CallKind,
+  CallOrigin,
   CallParams,
+  CallTrail,
   ChatCall,
   ChatMessage,
   Interceptor,
@@ -85,6 +87,7 @@ export type { ReplayLimits } from "./runtime/middleware/replay.ts";
 export type { Lease, SessionRecord, SessionStore } from "./runtime/middleware/session_store.ts";
 export type {
   AdapterHost,
+  FailureListener,
   HealthView,
   HttpContext,
   HttpRoute,

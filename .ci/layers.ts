@@ -60,6 +60,7 @@ export const TABLE: readonly Row[] = [
     dynamic: ["runtime/host/*", "runtime/stores/*"],
   },
   { modules: CORE, may: [CORE] },
+  { modules: "runtime/middleware/tracing*.ts", may: [CORE, "runtime/middleware/**", "npm:@opentelemetry/api"] },
   { modules: "runtime/middleware/**", may: [CORE, "runtime/middleware/**"] },
   // Nothing that only one store needs is loaded for another one.
   {
@@ -106,6 +107,7 @@ export const TABLE: readonly Row[] = [
       CORE,
       ADAPTER,
       "runtime/protocols/codec.ts",
+      "runtime/transports/deno_span.ts",
       "runtime/transports/listener.ts",
       "runtime/transports/run_method.ts",
       "runtime/transports/grpc/**",
@@ -119,6 +121,7 @@ export const TABLE: readonly Row[] = [
       CORE,
       ADAPTER,
       "runtime/protocols/http.ts",
+      "runtime/transports/deno_span.ts",
       "runtime/transports/listener.ts",
       "runtime/transports/run_method.ts",
       "runtime/transports/http/**",

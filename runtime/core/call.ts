@@ -9,6 +9,26 @@ export type CallKind = "predict" | "stream" | "batch" | "chat";
 /** Parameters of a call by name; checked and converted where the function declares them. */
 export type CallParams = Readonly<Record<string, ParamValue>>;
 
+/** How a call came to the server. */
+export interface CallOrigin {
+  /** What carried it. */
+  readonly transport: "grpc" | "http" | "memory";
+  /** What was called: `inference.v1.ModelInference/Predict`, or `POST /v2/models/:model/infer`. */
+  readonly method: string;
+  /** The client's address, `host:port`; undefined where nobody knows. */
+  readonly peer?: string | undefined;
+}
+
+/** What the server notes of a call on its way, for its log and its traces: one object, which all copies of the call share. */
+export interface CallTrail {
+  /** How it came; undefined for a batch of several calls. */
+  readonly origin?: CallOrigin | undefined;
+  /** Milliseconds from its request to its start in an instance; undefined before that. */
+  queuedMs?: number;
+  /** The span that stands for it, where calls are traced. */
+  span?: { readonly traceId: string; readonly spanId: string };
+}
+
 /** What every call carries. */
 export interface CallBase {
   /** The request id: in logs, errors and spans. */
@@ -33,6 +53,8 @@ export interface CallBase {
   readonly values: ContextValues;
   /** When its request had been read, by this process's `performance.now()`; undefined where nobody looked. */
   readonly receivedAt?: number;
+  /** What is noted of it; no instance gets to see it. */
+  readonly trail?: CallTrail;
 }
 
 /** One request of a batch. */

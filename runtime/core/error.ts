@@ -1,3 +1,4 @@
+// In the order of gRPC's numbers, from 1 on.
 const ERROR_CODES = [
   "cancelled",
   "unknown",
@@ -84,6 +85,11 @@ export class ModelError extends Error {
     if (this !== ModelError) return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === "object" && value !== null && BRAND in value;
   }
+}
+
+/** gRPC's number of a code. */
+export function codeNumber(code: ErrorCode | "ok"): number {
+  return code === "ok" ? 0 : ERROR_CODES.indexOf(code) + 1;
 }
 
 /** What the client is told of an exception that is not a `ModelError`: nothing of its text. */

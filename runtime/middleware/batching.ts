@@ -211,6 +211,7 @@ function batchOf(members: readonly Member[], signal: AbortSignal): BatchCall {
       ...call.receivedAt !== undefined && { receivedAt: call.receivedAt },
     })),
     gathered: true,
+    trail: {},
   };
 }
 

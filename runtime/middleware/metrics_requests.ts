@@ -70,9 +70,11 @@ export class RequestMetrics {
     };
   }
 
-  /** A request of a protocol has failed; where a call of it did that is counted already. */
-  failed(protocol: string, error: ModelError): void {
-    if (!this.#counted.has(error)) this.#of("", UNKNOWN, protocol).end(error.code);
+  /** A request of a protocol has failed; returns false where a call of it did, which is counted already. */
+  failed(protocol: string, error: ModelError): boolean {
+    const isNew = !this.#counted.has(error);
+    if (isNew) this.#of("", UNKNOWN, protocol).end(error.code);
+    return isNew;
   }
 
   /** All calls. */

@@ -1,5 +1,5 @@
 // The plug between wire protocols and the rest: what a protocol gets (AdapterHost) and what it gives (endpoints).
-import type { CallParams, Invoke, PredictCall, Reply } from "../core/call.ts";
+import type { CallOrigin, CallParams, Invoke, PredictCall, Reply } from "../core/call.ts";
 import type { Catalog, CatalogEntry } from "../core/catalog.ts";
 import { ModelError } from "../core/error.ts";
 import type { Logger } from "../core/log.ts";
@@ -48,6 +48,9 @@ export interface AdapterHost {
   readonly log: Logger;
 }
 
+/** Told of what a request failed with. */
+export type FailureListener = (error: ModelError, request: Pick<RequestContext, "id" | "origin">) => void;
+
 /** One RPC method: bytes in and out at the transport's side, messages at the adapter's. */
 export interface RpcMethod {
   /** Its name. */
@@ -61,7 +64,7 @@ export interface RpcMethod {
   /** Makes the bytes of an answer, which are the transport's from then on. */
   readonly encode: (message: unknown) => Uint8Array;
   /** Told of what a request failed with; the server sets it. */
-  readonly onFailure?: (error: ModelError) => void;
+  readonly onFailure?: FailureListener;
   /** Answers the requests of one RPC. */
   handle(requests: AsyncIterable<unknown, void, undefined>, rpc: RpcContext): AsyncIterable<unknown, void, undefined>;
 }
@@ -100,6 +103,8 @@ export interface RequestContext {
   readonly metadata: Headers;
   /** The largest message either way, in bytes. */
   readonly maxMessageBytes: number;
+  /** How it came. */
+  readonly origin?: CallOrigin | undefined;
 }
 
 /** One RPC in progress. */
@@ -127,7 +132,7 @@ export interface HttpRoute {
   /** Path segments, `:name` for one that stands for itself: `/v2/models/:model/infer`. */
   readonly path: string;
   /** Told of what a request failed with; the server sets it. */
-  readonly onFailure?: (error: ModelError) => void;
+  readonly onFailure?: FailureListener;
   /** Answers a request, or throws a `ModelError`. */
   handle(request: Request, http: HttpContext): Response | Promise<Response>;
   /** The JSON body of a failure. @default `{"error": MESSAGE}` */
@@ -184,6 +189,7 @@ export function callBase(
     metadata: request.metadata,
     values: NO_VALUES,
     receivedAt: performance.now(),
+    trail: { origin: request.origin },
   };
 }
 

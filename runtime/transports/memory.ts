@@ -55,6 +55,7 @@ export async function callInMemory(
       metadata,
       responseMetadata: new Headers(),
       trailers,
+      origin: { transport: "memory", method: path.slice(1) },
       ...options,
     });
     for await (const bytes of replies) answers.push(bytes);

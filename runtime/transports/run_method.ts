@@ -41,7 +41,7 @@ export async function* runMethod(
   } catch (thrown) {
     const error = toModelError(thrown, context.id);
     code = error.code;
-    method.onFailure?.(error);
+    method.onFailure?.(error, context);
     // What functions throw has been logged, and is a ModelError by now; this failed around them, in encoding say.
     if (error !== thrown) {
       context.log.error("Cannot answer a call", { method: method.name, requestId: context.id, cause: thrown });

@@ -21,7 +21,7 @@ export interface CauseData {
   readonly stack?: string;
 }
 
-type Data<C extends Call> = Omit<C, "signal" | "receivedAt" | "metadata" | "values" | "items"> & {
+type Data<C extends Call> = Omit<C, "signal" | "receivedAt" | "trail" | "metadata" | "values" | "items"> & {
   /** Left out where there are none: every field of a message costs its share of the way. */
   readonly metadata?: readonly (readonly [name: string, value: string])[];
   readonly values?: readonly (readonly [name: string, value: unknown])[];
@@ -145,11 +145,12 @@ function textOf(value: unknown): string {
 }
 
 /**
- * A call without its signals and classes, and without what an instance has no use for: its revision, of which it is, and
- * a time by another clock.
+ * A call without its signals and classes, and without what an instance has no use for: its revision, of which it is, a
+ * time by another clock, and the server's notes.
  */
 export function toCallData(call: Call): CallData {
-  const { signal: _s, revision: _r, receivedAt: _at, metadata, values, version, maxTokens, deadline, ...rest } = call;
+  const { signal: _s, revision: _r, receivedAt: _at, trail: _t, ...sent } = call;
+  const { metadata, values, version, maxTokens, deadline, ...rest } = sent;
   const entries = [...metadata];
   const set = [...values.entries()];
   const data = {

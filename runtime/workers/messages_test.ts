@@ -71,9 +71,11 @@ Deno.test("cloneable() copies what can be cloned, and makes texts of the rest", 
   });
 });
 
-Deno.test("toCallData() leaves out when a call came: an instance has another clock", () => {
-  const data = toCallData(batchCall([{ ...batchItem("a"), receivedAt: 1 }], { receivedAt: 1 }));
+Deno.test("toCallData() leaves out when a call came, by a clock that the instance does not have, and the server's notes", () => {
+  const call = batchCall([{ ...batchItem("a"), receivedAt: 1 }], { receivedAt: 1, trail: { queuedMs: 1 } });
+  const data = toCallData(call);
   assertEquals(["receivedAt" in data, data.kind === "batch" && "receivedAt" in data.items[0]!], [false, false]);
+  assertEquals("trail" in data, false);
 });
 
 Deno.test("fromCallData() gives the call that toCallData() was given, with signals of its own", () => {

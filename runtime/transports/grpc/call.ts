@@ -51,6 +51,7 @@ interface EndStatus {
 export class GrpcCall {
   readonly #call: ServerInterceptingCallInterface;
   readonly #sendStatus: (status: EndStatus) => void;
+  readonly #path: string;
   readonly #method: RpcMethod;
   readonly #environment: CallEnvironment;
   readonly #controller = new AbortController();
@@ -67,15 +68,17 @@ export class GrpcCall {
   #handedOver = 0;
   #isCorked = false;
 
-  /** `sendStatus` is the call's own; what grpc-js sends by itself goes another way (server.ts). */
+  /** `sendStatus` is the call's own; what grpc-js sends by itself goes another way (server.ts). `path`: "/Service/Method". */
   constructor(
     call: ServerInterceptingCallInterface,
     sendStatus: (status: EndStatus) => void,
+    path: string,
     method: RpcMethod,
     environment: CallEnvironment,
   ) {
     this.#call = call;
     this.#sendStatus = sendStatus;
+    this.#path = path;
     this.#method = method;
     this.#environment = environment;
     this.#requests = new RequestReader(call, method, this.#controller.signal);
@@ -141,6 +144,7 @@ export class GrpcCall {
       responseMetadata,
       trailers,
       maxMessageBytes: this.#environment.maxMessageBytes,
+      origin: { transport: "grpc", method: this.#path.slice(1), peer: peerOf(this.#call.getConnectionInfo()) },
       log: this.#environment.log,
     };
     try {
@@ -362,6 +366,10 @@ interface BaseCall {
 
 function toBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function peerOf({ remoteAddress, remotePort }: Peer): string | undefined {
+  return remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`;
 }
 
 function streamIdOf(call: ServerInterceptingCallInterface): number {

@@ -6,6 +6,7 @@ import type { ServerHttp2Session } from "node:http2";
 import type { Logger } from "../../core/log.ts";
 import { deadlineExceeded, shuttingDown, within } from "../../core/signal.ts";
 import type { RpcMethod, RpcService } from "../../protocols/adapter.ts";
+import { traceparentOf } from "../deno_span.ts";
 import { type CallEnvironment, GrpcCall } from "./call.ts";
 import { type Address, listen } from "./connection.ts";
 import { patchHttp2Close } from "./http2_patch.ts";
@@ -56,7 +57,7 @@ export async function serveGrpc(services: readonly RpcService[], options: GrpcOp
     "grpc.enable_channelz": 0, // counts every call for a service that is not served
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": -1, // the limit's text is ours: run_method.ts
-    interceptors: [(definition, call) => takeOver(call, methods.get(definition.path)!, environment)],
+    interceptors: [(definition, call) => takeOver(call, definition.path, methods.get(definition.path)!, environment)],
   });
   for (const service of services) addService(server, service, methods);
   prepareHttp2(server, (session) => listener.attach(session, options));
@@ -113,11 +114,12 @@ function addService(server: grpc.Server, service: RpcService, methods: Map<strin
 // An interceptor that answers the call itself, instead of the handler behind it.
 function takeOver(
   call: grpc.ServerInterceptingCallInterface,
+  path: string,
   method: RpcMethod,
   environment: CallEnvironment,
 ): grpc.ServerInterceptingCall {
   const sendStatus = call.sendStatus.bind(call);
-  const own = new GrpcCall(call, sendStatus, method, environment);
+  const own = new GrpcCall(call, sendStatus, path, method, environment);
   // What grpc-js sends by itself: its own deadline would end a stream whose bytes have not left.
   call.sendStatus = (status) => {
     if (status.code === grpc.status.DEADLINE_EXCEEDED) own.abort(deadlineExceeded());
@@ -140,15 +142,17 @@ function nameLimit(status: PartialStatus, maxBytes: number): PartialStatus {
 const MAX_TIMEOUT_SECONDS = 2_147_483;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { H: 3600, M: 60, S: 1 };
 
-// Tells of the HTTP/2 sessions. And grpc-js counts a timeout in 31 bits: one of more than 24.8 days would lie in the
-// past.
+// Tells of the HTTP/2 sessions, and calls continue Deno's spans. And grpc-js counts a timeout in 31 bits: one of more than
+// 24.8 days would lie in the past.
 function prepareHttp2(server: grpc.Server, onSession: (session: ServerHttp2Session) => void): void {
   const internals = server as unknown as { createHttp2Server(credentials: unknown): EventEmitter };
   const create = internals.createHttp2Server;
   internals.createHttp2Server = (credentials) => {
     const http2Server = create.call(server, credentials);
     http2Server.on("session", onSession);
-    http2Server.prependListener("stream", (_stream: unknown, headers: Record<string, unknown>) => {
+    http2Server.prependListener("stream", (stream: object, headers: Record<string, unknown>) => {
+      const traceparent = traceparentOf(stream);
+      if (traceparent !== undefined) headers["traceparent"] = traceparent;
       const match = /^(\d{1,8})([HMS])$/.exec(String(headers["grpc-timeout"]));
       if (match && Number(match[1]) * UNIT_SECONDS[match[2]!]! > MAX_TIMEOUT_SECONDS) {
         headers["grpc-timeout"] = `${MAX_TIMEOUT_SECONDS}S`;

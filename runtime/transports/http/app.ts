@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { cors } from "hono/cors";
+import type { CallOrigin } from "../../core/call.ts";
 import { ModelError, quote, toModelError } from "../../core/error.ts";
 import { type Logger, msSince } from "../../core/log.ts";
 import type { HttpRoute } from "../../protocols/adapter.ts";
@@ -21,21 +22,29 @@ export interface AppOptions {
   readonly log: Logger;
 }
 
+/** What is known of a request beside itself. */
+export interface Arrival {
+  /** The client's address, `host:port`. */
+  readonly peer?: string | undefined;
+  /** Of the span that the call is to continue; in place of the request's own. */
+  readonly traceparent?: string | undefined;
+}
+
 /** Answers a request; `signal` aborts when its client leaves, and at the end of a shutdown. Never rejects. */
-export type App = (request: Request, signal: AbortSignal) => Promise<Response>;
+export type App = (request: Request, signal: AbortSignal, arrival?: Arrival) => Promise<Response>;
 
 const REQUEST_ID = "x-request-id";
 
 /** Puts the routes behind one function. */
 export function createApp(routes: readonly HttpRoute[], options: AppOptions): App {
-  const app = new Hono<{ Bindings: { readonly signal: AbortSignal } }>();
+  const app = new Hono<{ Bindings: { readonly signal: AbortSignal; readonly arrival: Arrival } }>();
   const { corsOrigins } = options;
   if (corsOrigins.length > 0) {
     app.use(cors({ origin: corsOrigins.includes("*") ? "*" : [...corsOrigins], exposeHeaders: [REQUEST_ID] }));
   }
   app.use(compress());
   for (const route of routes) {
-    app.on(route.method, route.path, (c) => answer(route, c.req.raw, c.req.param(), c.env.signal, options));
+    app.on(route.method, route.path, (c) => answer(route, c.req.raw, c.req.param(), c.env, options));
   }
   for (const [path, same] of Map.groupBy(routes, (route) => route.path)) {
     const allow = same.map(({ method }) => method).join(", ");
@@ -46,9 +55,9 @@ export function createApp(routes: readonly HttpRoute[], options: AppOptions): Ap
     options.log.error("Cannot answer a request", { cause: thrown });
     return errorResponse(new ModelError("internal", "The server failed"));
   });
-  return async (request, signal) => {
+  return async (request, signal, arrival = {}) => {
     const foreign = foreignOrigin(request, corsOrigins);
-    return foreign ? errorResponse(foreign) : await app.fetch(request, { signal });
+    return foreign ? errorResponse(foreign) : await app.fetch(request, { signal, arrival });
   };
 }
 
@@ -56,11 +65,13 @@ async function answer(
   route: HttpRoute,
   request: Request,
   params: Readonly<Record<string, string>>,
-  signal: AbortSignal,
+  { signal, arrival }: { readonly signal: AbortSignal; readonly arrival: Arrival },
   { maxMessageBytes, draining, log }: AppOptions,
 ): Promise<Response> {
   const { headers } = request;
   const id = requestIdOf(headers, REQUEST_ID);
+  const method = `${route.method} ${route.path}`;
+  const origin: CallOrigin = { transport: "http", method, peer: arrival.peer };
   const start = performance.now();
   const response = await respond();
   setHeader(response, REQUEST_ID, id);
@@ -81,18 +92,26 @@ async function answer(
         signal,
         draining,
         deadline: undefined,
-        metadata: headers,
+        metadata: continued(headers, arrival.traceparent),
         maxMessageBytes,
+        origin,
         readBody: () => readBody(request, maxMessageBytes, signal),
       });
     } catch (thrown) {
       const error = toModelError(thrown, id);
-      route.onFailure?.(error);
+      route.onFailure?.(error, { id, origin });
       // What functions throw has been logged, and is a ModelError by now; this failed around them.
       if (error !== thrown) log.error("Cannot answer a request", { path: route.path, requestId: id, cause: thrown });
       return errorResponse(error, route);
     }
   }
+}
+
+function continued(headers: Headers, traceparent: string | undefined): Headers {
+  if (traceparent === undefined) return headers;
+  const metadata = new Headers(headers);
+  metadata.set("traceparent", traceparent);
+  return metadata;
 }
 
 function setHeader(response: Response, name: string, value: string): void {

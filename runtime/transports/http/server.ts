@@ -5,6 +5,7 @@ import http from "node:http";
 import type net from "node:net";
 import { cancelledByClient, shuttingDown, within } from "../../core/signal.ts";
 import type { HttpRoute } from "../../protocols/adapter.ts";
+import { traceparentOf } from "../deno_span.ts";
 import { sharesPort, startListening, stopListening, untilClosed } from "../listener.ts";
 import { type AppOptions, createApp } from "./app.ts";
 
@@ -57,7 +58,11 @@ export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptio
       });
       answer.once("finish", () => discardRest(incoming as http.IncomingMessage, maxMessageBytes));
       if (isClosing) answer.shouldKeepAlive = false;
-      return app(request, controller.signal);
+      const { remoteAddress, remotePort } = (incoming as http.IncomingMessage).socket;
+      return app(request, controller.signal, {
+        peer: remoteAddress && `${remoteAddress}:${remotePort}`,
+        traceparent: traceparentOf(answer),
+      });
     },
     { overrideGlobalObjects: false, autoCleanupIncoming: false },
   );
