@@ -1,7 +1,6 @@
 // The server without its sockets: functions, interceptors, sessions, health and protocols put together. What serves
 // it (host/serve.ts) and what tests it (testing.ts) start here.
 import type { Call, Interceptor, Invoke } from "./core/call.ts";
-import type { ModelError } from "./core/error.ts";
 import type { Logger } from "./core/log.ts";
 import type { ProcessMetrics } from "./core/metrics.ts";
 import type { Observer } from "./core/observer.ts";
@@ -14,10 +13,13 @@ import { Metrics, type OtherMetrics } from "./middleware/metrics.ts";
 import type { InstanceMetrics } from "./middleware/metrics_instances.ts";
 import type { CallCounts } from "./middleware/metrics_requests.ts";
 import { Sessions } from "./middleware/session.ts";
+import { logRefused } from "./middleware/request_log.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
+import type { Tracing } from "./middleware/tracing.ts";
 import type {
   AdapterHost,
+  FailureListener,
   HealthView,
   HttpRoute,
   ProtocolAdapter,
@@ -62,6 +64,10 @@ export interface AssemblyOptions extends Limits {
   readonly otherReplays?: OtherReplays | undefined;
   /** Told of batches; the pools of the registry have their own. */
   readonly observer?: Observer | undefined;
+  /** Logs a line for each request at `info`. @default {false} */
+  readonly accessLog?: boolean | undefined;
+  /** What makes spans. @default none are made */
+  readonly tracing?: Tracing | undefined;
   /** What observes the pools of the registry, for metrics. */
   readonly instanceMetrics?: InstanceMetrics | undefined;
   /** Asked for the metrics of the server's other processes. */
@@ -93,7 +99,7 @@ export interface Assembly {
 
 /** Puts a server together. */
 export function assemble(options: AssemblyOptions): Assembly {
-  const { registry, log } = options;
+  const { registry, accessLog = false, log } = options;
   const draining = new AbortController();
   const sessions = new Sessions({
     store: options.sessionStore ? reportOutages(options.sessionStore, log) : new MemorySessionStore(),
@@ -124,7 +130,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
-  const invoke = invokeFor(metrics.requests.meterOf(""));
+  const invoke = invokeFor({ protocol: "", meterOf: metrics.requests.meterOf("") });
   const host: AdapterHost = {
     invoke,
     catalog: registry,
@@ -137,8 +143,11 @@ export function assemble(options: AssemblyOptions): Assembly {
   const routes: HttpRoute[] = [];
   for (const adapter of options.adapters) {
     const protocol = protocolName(adapter);
-    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor(metrics.requests.meterOf(protocol)) });
-    const onFailure = (error: ModelError) => metrics.requests.failed(protocol, error);
+    const meterOf = metrics.requests.meterOf(protocol);
+    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor({ protocol, meterOf }) });
+    const onFailure: FailureListener = (error, request) => {
+      if (metrics.requests.failed(protocol, error) && accessLog) logRefused(log, protocol, error, request);
+    };
     services.push(...rpc.map((service) => ({
       ...service,
       methods: service.methods.map((method) => ({ ...method, onFailure })),

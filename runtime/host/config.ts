@@ -40,6 +40,8 @@ export interface Config extends Limits {
   readonly sessions: StoreChoice;
   /** Whether somebody chose that. */
   readonly hasChosenSessions: boolean;
+  /** Whether each request has a line in the log. */
+  readonly accessLog: boolean;
   readonly logFormat: LogFormat;
   readonly logLevel: LogLevel;
 }
@@ -82,6 +84,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(
       option("--sessions <store>", "where chat sessions are kept: memory, kv:PATH, redis://HOST:PORT", "memory"),
     )
+    .addOption(new Option("--access-log", "log a line for each request (TENSORLET_ACCESS_LOG)"))
     .addOption(option("--log-format <format>", "how log lines look", "text").choices(["text", "json"]))
     .addOption(option("--log-level <level>", "least urgent lines to log", "info").choices(LOG_LEVELS))
     .addOption(limit("--max-message-bytes <bytes>", "largest message either way", "maxMessageBytes"))
@@ -113,6 +116,7 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     sessions: storeOf(options.sessions, command.getOptionValueSource("sessions")),
     hasChosenSessions: command.getOptionValueSource("sessions") !== "default",
     watch: options.watch ?? isSet("TENSORLET_WATCH", false),
+    accessLog: options.accessLog ?? isSet("TENSORLET_ACCESS_LOG", false),
     supervisor: options.supervisor && isSet("TENSORLET_SUPERVISOR", true),
     hostname: host,
     functionsDir: command.processedArgs[0],

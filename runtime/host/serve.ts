@@ -19,6 +19,7 @@ import { FunctionFolder } from "./folder.ts";
 import { folderUrl } from "./loader.ts";
 import { createStderrLogger } from "./log_format.ts";
 import type { Isolation } from "./manifest.ts";
+import { observe } from "./observe.ts";
 import { Peers } from "./peers.ts";
 import type { Counters, FunctionStatus } from "./status.ts";
 
@@ -67,6 +68,8 @@ export interface ServeOptions {
   readonly isolation?: Isolation;
   /** Reloads the functions of a folder when their files change. @default {false} */
   readonly watch?: boolean;
+  /** Logs a line for each request at `info`. @default {false} */
+  readonly accessLog?: boolean;
   /** Where log records go. @default lines on stderr, from `info` on */
   readonly log?: Logger;
   /** Shuts the server down when it aborts. */
@@ -131,7 +134,9 @@ export async function serve(
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const registry = new Registry(log);
   logStates(registry, options.isQuiet ? quieter(log) : log);
+  const { accessLog = false } = options;
   const instanceMetrics = new InstanceMetrics();
+  const { observer, tracing } = observe(instanceMetrics, accessLog);
   const unfit = Promise.withResolvers<UnfitServer>();
   let folder: FunctionFolder | undefined;
   if (typeof models === "string" || models instanceof URL) {
@@ -145,7 +150,7 @@ export async function serve(
       isCareful: options.isCareful,
       isQuiet: options.isQuiet,
       onDescribing: options.onDescribing,
-      observer: instanceMetrics,
+      observer,
       onStuck(name) {
         log.error("A worker cannot be ended: its thread goes on until this process ends", { model: name });
         unfit.resolve({ function: name });
@@ -155,7 +160,7 @@ export async function serve(
     await folder.load();
   } else {
     for (const [name, definition] of Object.entries(models)) {
-      registry.add(inlinePool(resolveModel(definition, name), { observer: instanceMetrics, log }));
+      registry.add(inlinePool(resolveModel(definition, name), { observer, log }));
     }
   }
   const peers = options.peersFolder === undefined ? undefined : new Peers(options.peersFolder);
@@ -166,6 +171,9 @@ export async function serve(
     interceptors: options.interceptors ?? [],
     ...options.sessions && { sessionStore: options.sessions },
     otherReplays: peers,
+    accessLog,
+    observer,
+    tracing,
     instanceMetrics,
     otherMetrics: peers && (() => peers.metrics()),
     restarts: options.restarts,

@@ -91,7 +91,7 @@ async function listen(
   link: SupervisorLink | undefined,
   log: Logger,
 ): Promise<ProcessServer> {
-  const { hostname, corsOrigins, graceMs, isolation, watch } = config;
+  const { hostname, corsOrigins, graceMs, isolation, watch, accessLog } = config;
   const { port, httpPort, reusePort, verdicts, isCareful, restarts } = start ??
     { port: config.port, httpPort: config.httpPort, reusePort: false, verdicts: {}, isCareful: false, restarts: 0 };
   try {
@@ -100,6 +100,7 @@ async function listen(
       ...httpPort !== undefined && { http: { hostname, port: httpPort, reusePort, corsOrigins } },
       limits: config,
       graceMs,
+      accessLog,
       log,
       isolation,
       watch,

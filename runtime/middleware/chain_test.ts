@@ -46,7 +46,7 @@ function chained(interceptors: readonly Interceptor[], maxInFlight = 1, maxQueue
     maxInFlight,
     maxQueue,
     unaryTimeoutMs,
-  })(() => ({ onReply() {}, onEnd() {} }));
+  })({ protocol: "inference", meterOf: () => ({ onReply() {}, onEnd() {} }) });
   return { invoke, records, replays };
 }
 

@@ -1,20 +1,33 @@
 import { assertEquals, assertStrictEquals } from "tensorlet/assert";
-import { assertFails, collect, predictCall, recordLog } from "../../test/harness/calls.ts";
+import {
+  assertFails,
+  batchCall,
+  batchItem,
+  chatCall,
+  collect,
+  floats,
+  predictCall,
+  recordLog,
+} from "../../test/harness/calls.ts";
 import type { Invoke, Reply } from "../core/call.ts";
 import { ModelError } from "../core/error.ts";
 import type { LogRecord } from "../core/log.ts";
-import { requestLog } from "./request_log.ts";
+import { logRefused, requestLog } from "./request_log.ts";
 
 const reply: Reply = { type: "delta", index: 0, text: "a" };
 
-function logged(next: Invoke) {
+function logged(next: Invoke, accessLog = false) {
   const { log, records } = recordLog();
   const metered: unknown[] = [];
   const meter = {
     onReply: ({ type }: Reply) => metered.push(type),
     onEnd: (code: string, _ms: number, error?: ModelError) => metered.push(error ? [code, error.message] : code),
   };
-  return { invoke: requestLog(log, () => meter)(next), records, metered };
+  return {
+    invoke: requestLog({ log, accessLog, protocol: "inference", meterOf: () => meter })(next),
+    records,
+    metered,
+  };
 }
 
 function summary({ level, message, fields }: LogRecord): unknown[] {
@@ -99,4 +112,48 @@ Deno.test("requestLog() has each call metered: its replies, and how it ended", a
   code.value = "cancelled";
   await assertFails("cancelled", "no", () => collect(invoke(predictCall({}))));
   assertEquals(metered, ["ok", "delta", ["cancelled", "no"]]);
+});
+
+Deno.test("requestLog() writes what operators ask of a call, as an access log", async () => {
+  const { invoke, records } = logged(async function* (call) {
+    call.trail!.queuedMs = 1.23456;
+    yield reply;
+  }, true);
+  const origin = { transport: "grpc", method: "inference.InferenceService/Predict", peer: "127.0.0.1:5" } as const;
+  const trail = { origin, span: { traceId: "t", spanId: "s" } };
+  await collect(invoke(predictCall({ id: "r", model: "m", version: "2", input: floats(1, 2), trail })));
+  const [{ level, message, fields }] = records as [LogRecord];
+  const { ms, ...rest } = fields;
+  assertEquals([level, message, typeof ms], ["info", "call", "number"]);
+  assertEquals(rest, {
+    kind: "predict",
+    model: "m",
+    version: "2",
+    requestId: "r",
+    protocol: "inference",
+    ...origin,
+    code: "ok",
+    replies: 1,
+    inputBytes: 8,
+    queueMs: 1.235,
+    trace_id: "t",
+    span_id: "s",
+  });
+});
+
+Deno.test("requestLog() counts a batch's items in the access log, and writes nothing that a user said", async () => {
+  const { invoke, records } = logged(async function* () {}, true);
+  await collect(invoke(batchCall([batchItem("a", floats(1)), batchItem("b", floats(1, 2))])));
+  await collect(invoke(chatCall("my password")));
+  const [batch, chat] = records as [LogRecord, LogRecord];
+  assertEquals([batch.fields.items, batch.fields.inputBytes], [2, 12]);
+  assertEquals(JSON.stringify(chat.fields).includes("password"), false);
+});
+
+Deno.test("logRefused() writes a line for a request that became no call", () => {
+  const { log, records } = recordLog();
+  const origin = { transport: "http", method: "POST /v2/models/:model/infer" } as const;
+  logRefused(log, "oip", new ModelError("not_found", "There is no such model"), { id: "r", origin });
+  const [{ level, fields: { requestId, code, protocol, method } }] = records as [LogRecord];
+  assertEquals([level, requestId, code, protocol, method], ["info", "r", "not_found", "oip", origin.method]);
 });

@@ -59,7 +59,8 @@ async function createInvoke(definition: AnyModel, isMetered: boolean): Promise<I
     interceptors: [],
     log: SILENT,
   });
-  return invokeFor(isMetered ? new RequestMetrics(find).meterOf("bench") : () => none);
+  const meterOf = isMetered ? new RequestMetrics(find).meterOf("bench") : () => none;
+  return invokeFor({ protocol: "bench", meterOf });
 }
 
 // Microseconds a call.

@@ -41,6 +41,8 @@ Deno.test("parseConfig() takes switches, and their variables for what they say",
   withEnv({ TENSORLET_WATCH: "false", TENSORLET_SUPERVISOR: "true" }, () => {
     assertEquals([parse().watch, parse("--watch").watch, parse().supervisor], [false, true, true]);
   });
+  assertEquals([parse().accessLog, parse("--access-log").accessLog], [false, true]);
+  withEnv({ TENSORLET_ACCESS_LOG: "true" }, () => assertEquals(parse().accessLog, true));
   withEnv({ TENSORLET_WATCH: "yes" }, () => assertThrows(() => parse(), ConfigError, "TENSORLET_WATCH"));
 });
 
