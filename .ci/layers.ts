@@ -145,6 +145,7 @@ export const TABLE: readonly Row[] = [
       "runtime/transports/grpc/http2_patch.ts",
       "npm:@grpc/grpc-js",
       "npm:@grpc/proto-loader",
+      "npm:@opentelemetry/api",
       "node:process",
     ],
   },

@@ -8,6 +8,7 @@ import {
   Metadata,
   type ServiceError,
 } from "@grpc/grpc-js";
+import { context, propagation } from "@opentelemetry/api";
 import { patchHttp2Close } from "../transports/grpc/http2_patch.ts";
 import { type Bounds, isAborted, onAbort, reasonOf } from "./bounds.ts";
 import { ClientError, statusError } from "./error.ts";
@@ -98,6 +99,8 @@ export class Connection {
     }
     if (isAborted(signals)) throw reasonOf(signals, requestId);
     const metadata = new Metadata();
+    // The active span's, where the program traces itself.
+    propagation.inject(context.active(), metadata, { set: (carrier, key, value) => carrier.set(key, value) });
     for (const [key, value] of Object.entries(options.metadata)) metadata.set(key, value);
     const hasDeadline = deadline !== undefined && deadline - Date.now() <= MAX_TIMEOUT_MS;
     const stream = this.#client.makeBidiStreamRequest(
