@@ -1,6 +1,7 @@
 // What HTTP asks of a server whatever its routes are: statuses, limits, cancels, slow clients, shutdown.
 import { type AdapterHost, defineModel, type HttpRoute, ModelError, type ServeOptions } from "tensorlet";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
+import { recordLog } from "../harness/calls.ts";
 import { type Served, serveModels } from "../harness/grpc_client.ts";
 
 const model = defineModel({ predict: () => Float32Array.of(1), output: { dtype: "float32", shape: [1] } });
@@ -284,4 +285,21 @@ Deno.test("http: a shutdown finishes the requests in progress, and ends those th
   assertEquals((await reason.promise as ModelError).code, "unavailable");
   await stopped;
   await served[Symbol.asyncDispose]();
+});
+
+Deno.test("http: a route knows how its request came", async () => {
+  await using served = await serveRoutes({ "/origin/:name": (_, { origin }) => Response.json(origin) });
+  const { transport, method, peer } = await (await fetch(urlOf(served, "/origin/a"))).json();
+  assertEquals([transport, method], ["http", "GET /origin/:name"]);
+  assertStringIncludes(peer, "127.0.0.1:");
+});
+
+Deno.test("http: an access log has a line for a request that fails before it calls a function", async () => {
+  const { log, records } = recordLog();
+  await using served = await serveRoutes({}, { accessLog: true, log });
+  await (await fetch(urlOf(served, "/fail/not_found"), { headers: { "x-request-id": "r-1" } })).body?.cancel();
+  const lines = records.filter(({ message }) => message === "call");
+  assertEquals(lines.map(({ level, fields: { requestId, code, method } }) => [level, requestId, code, method]), [
+    ["info", "r-1", "not_found", "GET /fail/:code"],
+  ]);
 });
