@@ -47,11 +47,7 @@ export function createTracing(tracer: Tracer): Tracing {
         spans.set(trail, span);
         trail.span = span.ids;
       },
-      values() {
-        const headers = new Headers(metadata);
-        propagation.inject(span.context, headers, HEADERS);
-        return next({ ...call, trail, metadata: headers });
-      },
+      values: () => next({ ...call, trail, metadata: withContext(metadata, span) }),
       leave: (ending) => span.end(ending, call.trail?.origin?.transport),
     });
   };
@@ -59,11 +55,13 @@ export function createTracing(tracer: Tracer): Tracing {
   const runs: Interceptor = (next) => (call) => {
     const span = spanOf(call);
     if (!span) return next(call);
+    const isGathered = call.kind === "batch" && call.gathered === true;
+    const run = isGathered ? { ...call, metadata: withContext(call.metadata, span) } : call;
     const leave = (ending: Ending) => {
       span.endHandler(undefined, ending); // where nobody told of its end
-      if (call.kind === "batch" && call.gathered) span.end(ending);
+      if (isGathered) span.end(ending);
     };
-    return around({ values: () => inContext(span.context, () => next(call)), leave });
+    return around({ values: () => inContext(span.context, () => next(run)), leave });
   };
 
   const loads = (calls: readonly Call[]) => {
@@ -102,6 +100,13 @@ export function createTracing(tracer: Tracer): Tracing {
     },
   };
   return { calls, runs, observer };
+}
+
+// Whoever gets them continues the span.
+function withContext(metadata: Headers, { context }: CallSpan): Headers {
+  const headers = new Headers(metadata);
+  propagation.inject(context, headers, HEADERS);
+  return headers;
 }
 
 const HEADERS = {

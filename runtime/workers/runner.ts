@@ -21,6 +21,7 @@ import {
   type ToInstance,
   toReplyData,
 } from "./messages.ts";
+import { inTraceOf } from "./trace_context.ts";
 
 /** Which function an instance is of. */
 export interface FunctionSource {
@@ -121,7 +122,7 @@ class Runner {
   receive(message: Exclude<ToInstance, { readonly type: "abort_load" }>): void {
     switch (message.type) {
       case "call":
-        return void this.#run(message.id, message.call);
+        return void inTraceOf(message.call.metadata, () => this.#run(message.id, message.call));
       case "credit":
         return this.#onCredit(message.id, message.count);
       case "cancel": {

@@ -21,9 +21,14 @@ const FETCHER = `defineModel({
   },
 })`;
 
+// The calls that run as one answer with the context that a request carries which is made for all of them.
 const GATHERER = `defineModel({
   batching: { maxSize: 3, maxDelayMs: 10_000 },
-  batch: (items) => items.map(() => [{ dtype: "float32", shape: [1], data: new Float32Array(1) }]),
+  params: { url: { type: "string" } },
+  async batch(items) {
+    const text = await (await fetch(items[0].params.url)).text();
+    return items.map(() => [{ dtype: "string", shape: [1], data: [text] }]);
+  },
 })`;
 
 const FAILING = `defineModel({ predict: () => { throw new Error("a secret"); } })`;
@@ -32,13 +37,16 @@ const FAILING = `defineModel({ predict: () => { throw new Error("a secret"); } }
 async function startTraced(collector: Collector) {
   const folder = await functionFolder({
     ...Object.fromEntries(LEVELS.map((level) => [level, TELLER])),
-    fetcher: FETCHER,
+    ...Object.fromEntries(LEVELS.map((level) => [`${level}_fetcher`, FETCHER])),
     gatherer: GATHERER,
     failing: FAILING,
   });
-  const settings = Object.fromEntries([...LEVELS, "fetcher"].map((name) => [
-    ...[name, { isolation: name === "fetcher" ? "inline" : name }],
+  const net = { net: [new URL(collector.url).host] };
+  const settings = Object.fromEntries(LEVELS.flatMap((isolation) => [
+    [isolation, { isolation }],
+    [`${isolation}_fetcher`, { isolation, ...isolation !== "inline" && { permissions: { ...net, env: ["OTEL_*"] } } }],
   ]));
+  Object.assign(settings, { gatherer: { permissions: net } });
   await Deno.writeTextFile(`${folder.path}/functions.json`, JSON.stringify(settings));
   const server = new DenoProcess(
     [...MAIN, folder.path, "--port", "0", "--access-log", "--log-format", "json"],
@@ -125,18 +133,20 @@ Deno.test("traces: a call of each mode at each level continues its client's, and
   }
 });
 
-Deno.test("traces: what a handler fetches in the server's event loop carries them, and bad contexts are none", async () => {
+Deno.test("traces: what a handler fetches continues its call's, and a bad context is none", async () => {
   await using collector = new Collector();
   await using server = await startTraced(collector);
   const url = `${collector.url}/traceparent`;
-  const fetched = async (metadata: Readonly<Record<string, string>>) => {
-    await using client = createClient(server.address, { model: "fetcher" });
+  const fetched = async (model: string, metadata: Readonly<Record<string, string>>) => {
+    await using client = createClient(server.address, { model });
     return (await client.predict([], { metadata: { url, ...metadata } })).outputs[0]!.data[0] as string;
   };
-  const trace = clientSpan(1);
-  assertStringIncludes(await fetched(trace.metadata), trace.traceId);
+  for (const [i, level] of LEVELS.entries()) {
+    const { metadata, traceId } = clientSpan(i);
+    assertStringIncludes(await fetched(`${level}_fetcher`, metadata), traceId, level);
+  }
   for (const traceparent of ["00-xyz-1-01", `00-${"0".repeat(32)}-${"b".repeat(16)}-01`, "junk"]) {
-    const [, traceId] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-01$/.exec(await fetched({ traceparent }))!;
+    const [, traceId] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-01$/.exec(await fetched("inline_fetcher", { traceparent }))!;
     assert(traceId !== "0".repeat(32));
   }
   await server.stop();
@@ -147,7 +157,10 @@ Deno.test("traces: a batch and its calls link to each other", async () => {
   await using server = await startTraced(collector);
   await using client = createClient(server.address, { model: "gatherer" });
   const traces = [1, 2, 3, 4].map(clientSpan);
-  await Promise.all(traces.map(({ metadata }) => client.predict(tensor("float32", [1]), { metadata })));
+  const params = { url: `${collector.url}/traceparent` };
+  const answers = await Promise.all(
+    traces.map(({ metadata }) => client.predict(tensor("float32", [1]), { metadata, params })),
+  );
   await server.stop();
   // The first finds a function with nothing to do, and runs alone.
   const batch = only(collector.spans.filter(({ name }) => name === "batch"));
@@ -157,6 +170,8 @@ Deno.test("traces: a batch and its calls link to each other", async () => {
   assertEquals(members.map(({ links }) => only(links).spanId), [batch, batch, batch].map(({ spanId }) => spanId));
   assertEquals(batch.parentSpanId, "");
   assertEquals(batch.attributes["tensorlet.batch.size"], 3);
+  const fetched = answers.map(({ outputs }) => `${outputs[0]!.data[0]}`).filter((text) => text.includes(batch.traceId));
+  assertEquals(fetched.length, 3);
   const handlers = collector.spans.filter(({ name }) => name === "handler");
   const parents = handlers.map((handler) => lineage(collector.spans, handler)).sort();
   assertEquals(parents, ["handler < batch", "handler < inference.InferenceService/Predict < POST < client"]);
