@@ -59,6 +59,9 @@ function refusesPort(hostname: string, port: number): boolean {
   }
 }
 
+// Deno's parser of baggage, which nothing here reads, throws: a call with one that is malformed would never be answered.
+const DEFAULT_ENV = { OTEL_PROPAGATORS: "tracecontext" };
+
 /** Starts a server's process. */
 export function spawnServer(command: readonly string[], events: ProcessEvents): ServerProcess {
   let child: ChildProcess;
@@ -68,7 +71,7 @@ export function spawnServer(command: readonly string[], events: ProcessEvents): 
     child = spawn(program!, [...before, ...command], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
       // On a terminal Deno would ask whether a function may do what it was not granted.
-      env: { ...Deno.env.toObject(), [SUPERVISED]: "1", DENO_NO_PROMPT: "1" },
+      env: { ...DEFAULT_ENV, ...Deno.env.toObject(), [SUPERVISED]: "1", DENO_NO_PROMPT: "1" },
     });
   } catch (error) {
     queueMicrotask(() => events.onExit({ code: null, signal: null, error: String(error) }));

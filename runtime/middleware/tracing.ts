@@ -1,5 +1,13 @@
 // Spans of calls, where something exports them: Deno itself, with OTEL_DENO=true. Elsewhere nothing of this runs.
-import { propagation, ProxyTracerProvider, ROOT_CONTEXT, SpanKind, trace, type Tracer } from "@opentelemetry/api";
+import {
+  type Context,
+  propagation,
+  ProxyTracerProvider,
+  ROOT_CONTEXT,
+  SpanKind,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
 import { around, type Ending } from "../core/around.ts";
 import type { Call, CallTrail, Interceptor } from "../core/call.ts";
 import type { Observer } from "../core/observer.ts";
@@ -41,9 +49,7 @@ export function createTracing(tracer: Tracer): Tracing {
     let span: CallSpan;
     return around({
       enter() {
-        // Not the active context: that of a Deno server may be anybody's.
-        const parent = propagation.extract(ROOT_CONTEXT, metadata, HEADERS);
-        span = start(spanName(call), { kind: SpanKind.SERVER, attributes: attributesOf(call) }, parent);
+        span = start(spanName(call), { kind: SpanKind.SERVER, attributes: attributesOf(call) }, contextOf(metadata));
         spans.set(trail, span);
         trail.span = span.ids;
       },
@@ -100,6 +106,15 @@ export function createTracing(tracer: Tracer): Tracing {
     },
   };
   return { calls, runs, observer };
+}
+
+// Not the active context, which may be that of another call: Deno leaks it out of fetch. Deno's parser of baggage throws.
+function contextOf(metadata: Headers): Context {
+  try {
+    return propagation.extract(ROOT_CONTEXT, metadata, HEADERS);
+  } catch {
+    return ROOT_CONTEXT;
+  }
 }
 
 // Whoever gets them continues the span.

@@ -23,5 +23,14 @@ export function inTraceOf<R>(
   action: () => R,
 ): R {
   if (!context || !propagation || !metadata) return action();
-  return context.with(propagation.extract(context.active(), Object.fromEntries(metadata), GETTER), action);
+  return context.with(extract(context.active(), metadata) ?? context.active(), action);
+}
+
+// Deno's parser of baggage throws.
+function extract(above: unknown, metadata: Iterable<readonly [name: string, value: string]>): unknown {
+  try {
+    return propagation!.extract(above, Object.fromEntries(metadata), GETTER);
+  } catch {
+    return undefined;
+  }
 }

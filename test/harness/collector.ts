@@ -36,15 +36,23 @@ interface TracesData {
   }[];
 }
 
-/** A collector on a free port. `/traceparent` answers with the header of that name. */
+/** A collector on a free port. `/traceparent` answers with the header of that name, `/held` so when it is released. */
 export class Collector implements AsyncDisposable {
   readonly spans: ExportedSpan[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #held = Promise.withResolvers<void>();
+  readonly #released = Promise.withResolvers<void>();
 
   constructor() {
     this.#server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
       const { pathname } = new URL(request.url);
-      if (pathname === "/traceparent") return new Response(request.headers.get("traceparent") ?? "");
+      if (pathname === "/held") {
+        this.#held.resolve();
+        await this.#released.promise;
+      }
+      if (pathname === "/traceparent" || pathname === "/held") {
+        return new Response(request.headers.get("traceparent") ?? "");
+      }
       const body = await request.text();
       if (pathname === "/v1/traces") this.#keep(JSON.parse(body));
       return Response.json({});
@@ -53,6 +61,16 @@ export class Collector implements AsyncDisposable {
 
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** Resolves when a request is held. */
+  get held(): Promise<void> {
+    return this.#held.promise;
+  }
+
+  /** Answers it. */
+  release(): void {
+    this.#released.resolve();
   }
 
   /** What has a Deno process export its spans to here. */
