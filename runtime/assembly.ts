@@ -66,6 +66,8 @@ export interface AssemblyOptions extends Limits {
   readonly instanceMetrics?: InstanceMetrics | undefined;
   /** Asked for the metrics of the server's other processes. */
   readonly otherMetrics?: (() => Promise<OtherMetrics>) | undefined;
+  /** The place of this process among several, for metrics. */
+  readonly place?: number | undefined;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number | undefined;
   readonly log: Logger;
@@ -110,6 +112,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     find,
     instances: options.instanceMetrics,
     others: options.otherMetrics,
+    place: options.place,
     loads: () => registry.loads(),
     list: () => registry.list(),
     sessions: () => sessions.size,

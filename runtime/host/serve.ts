@@ -87,6 +87,8 @@ export interface ProcessOptions extends ServeOptions {
   readonly isQuiet?: boolean;
   /** Where the processes of this server, and nobody else, reach each other. */
   readonly peersFolder?: string;
+  /** Its place among the server's processes, from 1, where these are several. */
+  readonly place?: number;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number;
 }
@@ -168,6 +170,7 @@ export async function serve(
     otherReplays: peers,
     instanceMetrics,
     otherMetrics: peers && (() => peers.metrics()),
+    place: options.place,
     restarts: options.restarts,
     log,
   });
