@@ -1,0 +1,114 @@
+// An answer as one JSON body, or as events that end with `[DONE]`.
+import { toModelError } from "../../core/error.ts";
+import { eventStream } from "../http.ts";
+import { errorBody } from "./error.ts";
+import type { FinishReason, Piece } from "./generate.ts";
+import type { AnswerOptions } from "./options.ts";
+
+/** What an endpoint's answers look like; each is a choice of the answer. */
+export interface AnswerForm {
+  /** What ids begin with. */
+  readonly idPrefix: string;
+  /** `object` of a whole answer. */
+  readonly object: string;
+  /** `object` of an event. */
+  readonly chunkObject: string;
+  /** A whole answer. */
+  whole(text: string): object;
+  /** What an event says before the first text. */
+  readonly opening?: object;
+  /** The text of an event; empty in the last one. */
+  chunk(text: string): object;
+}
+
+/** OpenAI's count of tokens. */
+export interface Usage {
+  /** 0: the function's tokens are its own, so the runtime cannot count those of a prompt. */
+  readonly prompt_tokens: 0;
+  /** The pieces that the function gave. */
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+/** Answers a request `id` with `pieces`. Rejects where they fail before the first one: that has a status of its own. */
+export async function answer(
+  pieces: AsyncIterable<Piece, void, undefined>,
+  id: string,
+  options: AnswerOptions,
+  form: AnswerForm,
+): Promise<Response> {
+  if (!options.stream) return Response.json(await wholeAnswer(pieces, id, options, form));
+  return eventStream(await started(events(pieces, id, options, form)));
+}
+
+async function wholeAnswer(
+  pieces: AsyncIterable<Piece, void, undefined>,
+  id: string,
+  { model }: AnswerOptions,
+  form: AnswerForm,
+): Promise<object> {
+  let text = "";
+  let last: Piece | undefined;
+  for await (const piece of pieces) {
+    text += piece.text;
+    last = piece;
+  }
+  return {
+    ...headOf(id, form.object, model, form),
+    choices: [choice(form.whole(text), last!.finish)],
+    usage: usageOf(last!),
+  };
+}
+
+async function* events(
+  pieces: AsyncIterable<Piece, void, undefined>,
+  id: string,
+  { model, includeUsage }: AnswerOptions,
+  form: AnswerForm,
+): AsyncGenerator<string, void, undefined> {
+  const head = headOf(id, form.chunkObject, model, form);
+  const event = (part: object, finish: FinishReason | null) =>
+    JSON.stringify({ ...head, choices: [choice(part, finish)], ...includeUsage && { usage: null } });
+  let begun = false;
+  try {
+    for await (const piece of pieces) {
+      if (!begun && form.opening) yield event(form.opening, null);
+      begun = true;
+      yield event(form.chunk(piece.text), piece.finish);
+      if (piece.finish && includeUsage) yield JSON.stringify({ ...head, choices: [], usage: usageOf(piece) });
+    }
+    yield "[DONE]";
+  } catch (error) {
+    if (!begun) throw error;
+    yield JSON.stringify(errorBody(toModelError(error, id)));
+  }
+}
+
+/**
+ * The values, once the first has come: a failure before it is the caller's. A generator that has not begun would not
+ * clean up where its reader leaves at once; this one has.
+ */
+async function started<T>(values: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T, void, undefined>> {
+  let first: IteratorResult<T, void> | undefined = await values.next();
+  const iterator: AsyncIterator<T, void, undefined> = {
+    next() {
+      const next = first ? Promise.resolve(first) : values.next();
+      first = undefined;
+      return next;
+    },
+    return: () => values.return(),
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}
+
+function headOf(id: string, object: string, model: string, form: AnswerForm): object {
+  return { id: `${form.idPrefix}-${id}`, object, created: Math.floor(Date.now() / 1000), model };
+}
+
+function choice(part: object, finish: FinishReason | null): object {
+  return { index: 0, ...part, logprobs: null, finish_reason: finish };
+}
+
+function usageOf({ tokens }: Piece): Usage {
+  return { prompt_tokens: 0, completion_tokens: tokens, total_tokens: tokens };
+}
