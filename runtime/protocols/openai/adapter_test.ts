@@ -18,6 +18,7 @@ async function* speak(text: string, signal: AbortSignal) {
       if (word === "busy") {
         throw new ModelError("resource_exhausted", "Too many", { details: { retryAfterMs: 1500 } });
       }
+      if (word === "endless") { for (;;) yield "again "; }
       if (word === "wait") await abortable(new Promise(() => {}), signal);
       yield `${word} `;
     }
@@ -258,6 +259,26 @@ Deno.test("a request's signal ends the function while the client waits for its n
   gone.abort();
   await next;
   assertEquals(log, ["ended a wait"]);
+});
+
+Deno.test("a whole answer is bounded, and its function ends with its client though it never waits", async () => {
+  await using server = await createTestServer(MODELS, { adapters: [openai], limits: { maxMessageBytes: 1000 } });
+  log.length = 0;
+  assertEquals(await failure(await complete(server, "endless")), [400, null, "max_tokens"]);
+  await settled();
+  assertEquals(log, ["ended endless"]);
+  await using large = await serve();
+  const gone = new AbortController();
+  setTimeout(() => gone.abort(), 1);
+  const response = await large.fetch(
+    new Request("http://server/v1/completions", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "writer", prompt: "endless" }),
+      signal: gone.signal,
+    }),
+  );
+  assertEquals(response.status, 499);
 });
 
 Deno.test("a function that answers at once completes a text too", async () => {

@@ -1,7 +1,8 @@
 // An answer as one JSON body, or as events that end with `[DONE]`.
-import { toModelError } from "../../core/error.ts";
+import { type ModelError, toModelError } from "../../core/error.ts";
+import type { HttpContext } from "../adapter.ts";
 import { eventStream } from "../http.ts";
-import { errorBody } from "./error.ts";
+import { badField, errorBody } from "./error.ts";
 import type { FinishReason, Piece } from "./generate.ts";
 import type { AnswerOptions } from "./options.ts";
 
@@ -30,28 +31,37 @@ export interface Usage {
   readonly total_tokens: number;
 }
 
-/** Answers a request `id` with `pieces`. Rejects where they fail before the first one: that has a status of its own. */
+/** How long a function may give pieces without a turn of the event loop, in milliseconds. */
+const MAX_HELD_MS = 50;
+
+/** Answers a request with `pieces`. Rejects where they fail before the first one: that has a status of its own. */
 export async function answer(
   pieces: AsyncIterable<Piece, void, undefined>,
-  id: string,
+  http: HttpContext,
   options: AnswerOptions,
   form: AnswerForm,
 ): Promise<Response> {
-  if (!options.stream) return Response.json(await wholeAnswer(pieces, id, options, form));
-  return eventStream(await started(events(pieces, id, options, form)));
+  if (!options.stream) return Response.json(await wholeAnswer(pieces, http, options, form));
+  return eventStream(await started(events(pieces, http.id, options, form)));
 }
 
 async function wholeAnswer(
   pieces: AsyncIterable<Piece, void, undefined>,
-  id: string,
+  { id, maxMessageBytes }: HttpContext,
   { model }: AnswerOptions,
   form: AnswerForm,
 ): Promise<object> {
   let text = "";
   let last: Piece | undefined;
+  let turnedAt = performance.now();
   for await (const piece of pieces) {
     text += piece.text;
     last = piece;
+    if (text.length > maxMessageBytes) throw tooLong(maxMessageBytes);
+    if (performance.now() - turnedAt < MAX_HELD_MS) continue;
+    // No reader holds it back: a function that never waits would keep the server from hearing that its client left.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    turnedAt = performance.now();
   }
   return {
     ...headOf(id, form.object, model, form),
@@ -99,6 +109,13 @@ async function started<T>(values: AsyncGenerator<T, void, undefined>): Promise<A
     return: () => values.return(),
   };
   return { [Symbol.asyncIterator]: () => iterator };
+}
+
+function tooLong(maxBytes: number): ModelError {
+  return badField(
+    "max_tokens",
+    `Cannot send the answer: it takes more than ${maxBytes} bytes (option maxMessageBytes); bound it by max_tokens`,
+  );
 }
 
 function headOf(id: string, object: string, model: string, form: AnswerForm): object {

@@ -32,5 +32,5 @@ export async function chat(host: AdapterHost, request: Request, http: HttpContex
     message,
     session: { id: sessionId, turn, history, state: undefined },
   } as const;
-  return await answer(generate(host, call, options), http.id, options, FORM);
+  return await answer(generate(host, call, options), http, options, FORM);
 }

@@ -23,5 +23,5 @@ export async function complete(host: AdapterHost, request: Request, http: HttpCo
   const params = { ...readParams(fields, entry, options.maxTokens), ...prompt.params };
   const base = callBase(http, entry, params, options.maxTokens);
   const call = { ...base, kind: "stream", input: prompt.input } as const;
-  return await answer(generate(host, call, options), http.id, options, FORM);
+  return await answer(generate(host, call, options), http, options, FORM);
 }
