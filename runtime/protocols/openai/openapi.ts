@@ -96,9 +96,10 @@ const SCHEMAS = {
 const FAILURE = { description: "Why it failed", ...json(ref("OpenAiError")) };
 // As OpenAPI 3.2 describes an item of a stream of events.
 const event = (chunk: string) => ({
-  ...TEXT,
-  contentMediaType: "application/json",
-  contentSchema: { anyOf: [ref(chunk), ref("OpenAiError"), { const: "[DONE]" }] },
+  anyOf: [
+    { const: "[DONE]" },
+    { ...TEXT, contentMediaType: "application/json", contentSchema: { anyOf: [ref(chunk), ref("OpenAiError")] } },
+  ],
 });
 const get = (summary: string, name: string, more: object = {}) => ({
   get: {
