@@ -1,7 +1,8 @@
 // An answer as one JSON body, or as events that end with `[DONE]`.
 import { type ModelError, toModelError } from "../../core/error.ts";
 import type { HttpContext } from "../adapter.ts";
-import { eventStream } from "../http.ts";
+import { eventStream, started } from "../http.ts";
+import { withTurns } from "../turns.ts";
 import { badField, errorBody } from "./error.ts";
 import type { FinishReason, Piece } from "./generate.ts";
 import type { AnswerOptions } from "./options.ts";
@@ -31,9 +32,6 @@ export interface Usage {
   readonly total_tokens: number;
 }
 
-/** How long a function may give pieces without a turn of the event loop, in milliseconds. */
-const MAX_HELD_MS = 50;
-
 /** Answers a request with `pieces`. Rejects where they fail before the first one: that has a status of its own. */
 export async function answer(
   pieces: AsyncIterable<Piece, void, undefined>,
@@ -53,15 +51,10 @@ async function wholeAnswer(
 ): Promise<object> {
   let text = "";
   let last: Piece | undefined;
-  let turnedAt = performance.now();
-  for await (const piece of pieces) {
+  for await (const piece of withTurns(pieces)) {
     text += piece.text;
     last = piece;
     if (text.length > maxMessageBytes) throw tooLong(maxMessageBytes);
-    if (performance.now() - turnedAt < MAX_HELD_MS) continue;
-    // No reader holds it back: a function that never waits would keep the server from hearing that its client left.
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    turnedAt = performance.now();
   }
   return {
     ...headOf(id, form.object, model, form),
@@ -92,23 +85,6 @@ async function* events(
     if (!begun) throw error;
     yield JSON.stringify(errorBody(toModelError(error, id)));
   }
-}
-
-/**
- * The values, once the first has come: a failure before it is the caller's. A generator that has not begun would not
- * clean up where its reader leaves at once; this one has.
- */
-async function started<T>(values: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T, void, undefined>> {
-  let first: IteratorResult<T, void> | undefined = await values.next();
-  const iterator: AsyncIterator<T, void, undefined> = {
-    next() {
-      const next = first ? Promise.resolve(first) : values.next();
-      first = undefined;
-      return next;
-    },
-    return: () => values.return(),
-  };
-  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 function tooLong(maxBytes: number): ModelError {
