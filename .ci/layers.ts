@@ -94,6 +94,7 @@ export const TABLE: readonly Row[] = [
   { modules: "runtime/protocols/codec.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: "runtime/protocols/descriptor.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: PROTOCOL_SHARED, may: [CORE, PROTOCOL_SHARED] },
+  { modules: "runtime/protocols/oip_v2/describe.ts", may: [CORE, "runtime/protocols/oip_v2/**", "deno.json"] },
   { modules: "runtime/protocols/<p>/**", may: [CORE, PROTOCOL_SHARED, "runtime/protocols/<p>/**"] },
   {
     modules: "runtime/transports/grpc/**",

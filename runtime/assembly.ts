@@ -11,6 +11,7 @@ import { DEFAULT_REPLAY_LIMITS, type OtherReplays, type ReplayLimits, Replays } 
 import { CallCounts } from "./middleware/request_log.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
+import { Statistics } from "./middleware/statistics.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
 import type {
   AdapterHost,
@@ -91,8 +92,10 @@ export function assemble(options: AssemblyOptions): Assembly {
   const replays = new Replays({ ...options, deadline: deadline(options), others: options.otherReplays });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
   const calls = new CallCounts();
-  const invoke = chain(registry.invoke, {
+  const statistics = new Statistics((call) => registry.entryOf(call).version);
+  const invoke = chain(statistics.executions(registry.invoke), {
     ...options,
+    interceptors: [statistics.calls, ...options.interceptors],
     find: (call) => registry.entryOf(call),
     roomOf: (call) => registry.roomOf(call),
     calls,
@@ -101,7 +104,16 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
-  const host: AdapterHost = { invoke, catalog: registry, health, sessions, services: () => services, log };
+  const host: AdapterHost = {
+    invoke,
+    catalog: registry,
+    health,
+    sessions,
+    repository: registry,
+    statistics: (name, version) => statistics.of(name, version),
+    services: () => services,
+    log,
+  };
   const routes: HttpRoute[] = [];
   for (const adapter of options.adapters) {
     const { rpc = [], http = [] } = adapter(host);
@@ -141,7 +153,7 @@ function createHealth(registry: Registry, draining: AbortSignal, services: () =>
   const functionStatus = (name: string): ServingStatus => {
     const entry = registry.get(name);
     if (!entry) return "unknown";
-    if (draining.aborted || entry.state === "failed") return "not_serving";
+    if (draining.aborted || entry.state === "failed" || entry.state === "unloaded") return "not_serving";
     return loaded.has(name) || !registry.isWarm(entry) ? "serving" : "not_serving";
   };
   const serverStatus = (): ServingStatus => {

@@ -116,6 +116,14 @@ export class Sessions {
     return this.hold(model, version, id);
   }
 
+  /** Ends a session that its client is done with. A turn in progress finishes; one that comes later begins a new one. */
+  async end(model: string, version: string | undefined, id: string): Promise<void> {
+    const release = await this.holdExisting(model, version, id);
+    const live = release && this.#live.get(this.#keyOf(model, version, id));
+    if (live) this.#end(live, "ended");
+    release?.();
+  }
+
   /** The interceptor that gives chat calls their session. */
   get interceptor(): Interceptor {
     return (next) => (call) => {
@@ -211,7 +219,7 @@ export class Sessions {
       const bounds = this.#options.boundsOf(call);
       yield* runTurn(next, call, { bounds, save: keep, saveInterrupted: keep });
     } finally {
-      this.#conclude(turn.model, pin, () => this.#tell(turn.model, pin, left, "idle"));
+      this.#conclude(turn.model, pin, () => this.#tell(turn.model, pin, left, "ended"));
     }
   }
 

@@ -174,7 +174,7 @@ Deno.test("a chat gets the history that its request brings, in a session of its 
     assertEquals(JSON.parse(choices[0].message.content), { turn: 1, history, state: { fresh: true } });
   }
   await settled();
-  assertEquals(log, ["closed after 2: idle", "closed after 2: idle"]);
+  assertEquals(log, ["closed after 2: ended", "closed after 2: ended"]);
 });
 
 for (const [name, ask] of [["completions", complete], ["chat", say]] as const) {
