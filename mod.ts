@@ -78,6 +78,7 @@ export type {
   Value,
   Values,
 } from "./runtime/core/spec.ts";
+export type { Durations, FunctionStatistics } from "./runtime/core/statistics.ts";
 export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tensor.ts";
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
 export type { Limits } from "./runtime/assembly.ts";
@@ -91,6 +92,7 @@ export type {
   ProtocolAdapter,
   ProtocolEndpoints,
   ProtoFile,
+  Repository,
   RequestContext,
   RpcContext,
   RpcMethod,

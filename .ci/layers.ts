@@ -99,6 +99,7 @@ export const TABLE: readonly Row[] = [
     may: [CORE, PROTOCOL_SHARED, "runtime/protocols/metrics/**", "deno.json"],
     dynamic: ["npm:prom-client"],
   },
+  { modules: "runtime/protocols/oip_v2/describe.ts", may: [CORE, "runtime/protocols/oip_v2/**", "deno.json"] },
   { modules: "runtime/protocols/<p>/**", may: [CORE, PROTOCOL_SHARED, "runtime/protocols/<p>/**"] },
   {
     modules: "runtime/transports/grpc/**",

@@ -15,6 +15,7 @@ import type { InstanceMetrics } from "./middleware/metrics_instances.ts";
 import type { CallCounts } from "./middleware/metrics_requests.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
+import { Statistics } from "./middleware/statistics.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
 import type {
   AdapterHost,
@@ -118,8 +119,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     sessions: () => sessions.size,
     restarts: options.restarts ?? 0,
   });
-  const invokeFor = chain(registry.invoke, {
+  const statistics = new Statistics((call) => registry.entryOf(call).version);
+  const invokeFor = chain(statistics.executions(registry.invoke), {
     ...options,
+    interceptors: [statistics.calls, ...options.interceptors],
     find,
     roomOf: (call) => registry.roomOf(call),
     sessions,
@@ -133,6 +136,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     catalog: registry,
     health,
     sessions,
+    repository: registry,
+    statistics: (name, version) => statistics.of(name, version),
     services: () => services,
     metrics: () => metrics.collectAll(),
     log,
@@ -187,7 +192,7 @@ function createHealth(registry: Registry, draining: AbortSignal, services: () =>
   const functionStatus = (name: string): ServingStatus => {
     const entry = registry.get(name);
     if (!entry) return "unknown";
-    if (draining.aborted || entry.state === "failed") return "not_serving";
+    if (draining.aborted || entry.state === "failed" || entry.state === "unloaded") return "not_serving";
     return loaded.has(name) || !registry.isWarm(entry) ? "serving" : "not_serving";
   };
   const serverStatus = (): ServingStatus => {

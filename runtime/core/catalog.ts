@@ -49,12 +49,16 @@ export interface Catalog {
  * Throws `invalid_argument`, `not_found` or `unimplemented`.
  */
 export function findEntry(catalog: Catalog, requested: string, kind: CallKind, field: string): CatalogEntry {
-  const entry = requested === "" ? defaultEntry(catalog, kind, field) : namedEntry(catalog, requested);
-  if (entry.state === "failed" && entry.kinds.length === 0) {
-    throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
-  }
+  const entry = requested === "" ? defaultEntry(catalog, kind, field) : findNamedEntry(catalog, requested);
   if (!entry.kinds.includes(kind)) throw unimplemented(entry.name, kind);
   return entry;
+}
+
+/** The function that a caller named, whatever it can answer; throws `not_found`, or `unavailable` for a broken file. */
+export function findNamedEntry(catalog: Catalog, requested: string): CatalogEntry {
+  const entry = namedEntry(catalog, requested);
+  if (entry.state !== "failed" || entry.kinds.length > 0) return entry;
+  throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
 }
 
 /** A function has neither the handler for a kind of call nor a fallback. */
