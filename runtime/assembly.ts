@@ -15,7 +15,6 @@ import type { InstanceMetrics } from "./middleware/metrics_instances.ts";
 import type { CallCounts } from "./middleware/metrics_requests.ts";
 import { Sessions } from "./middleware/session.ts";
 import { reportOutages } from "./middleware/session_outage.ts";
-import { Statistics } from "./middleware/statistics.ts";
 import { MemorySessionStore, type SessionStore } from "./middleware/session_store.ts";
 import type {
   AdapterHost,
@@ -119,10 +118,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     sessions: () => sessions.size,
     restarts: options.restarts ?? 0,
   });
-  const statistics = new Statistics((call) => registry.entryOf(call).version);
-  const invokeFor = chain(statistics.executions(registry.invoke), {
+  const invokeFor = chain(registry.invoke, {
     ...options,
-    interceptors: [statistics.calls, ...options.interceptors],
     find,
     roomOf: (call) => registry.roomOf(call),
     sessions,
@@ -137,7 +134,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     health,
     sessions,
     repository: registry,
-    statistics: (name, version) => statistics.of(name, version),
+    statistics: (name, version) => metrics.statistics(name, version),
     services: () => services,
     metrics: () => metrics.collectAll(),
     log,

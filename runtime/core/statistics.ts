@@ -6,7 +6,7 @@ export interface Durations {
   readonly ms: number;
 }
 
-/** What a version of a function has answered since the server started. */
+/** What a version of a function has answered in this process since the server started. */
 export interface FunctionStatistics {
   /** Epoch milliseconds of the end of the last call; 0 = none yet. */
   readonly lastCallAt: number;
@@ -14,7 +14,9 @@ export interface FunctionStatistics {
   readonly succeeded: Durations;
   /** Calls that failed. Neither: those whose client left. */
   readonly failed: Durations;
-  /** What requests took from when they were given to an instance, or to those who wait for one. */
+  /** What requests waited from their arrival until their handler began. */
+  readonly queued: Durations;
+  /** What requests took in instances; each item of a batch took the batch's time. */
   readonly computed: Durations;
   /** What was given to an instance at once: a batch counts once, as a request each of its items counts. */
   readonly executions: number;

@@ -2,6 +2,7 @@
 import type { Call } from "../core/call.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
 import type { MetricFamily, ProcessMetrics } from "../core/metrics.ts";
+import type { FunctionStatistics } from "../core/statistics.ts";
 import { gauge } from "./metrics_family.ts";
 import { InstanceMetrics } from "./metrics_instances.ts";
 import { RequestMetrics } from "./metrics_requests.ts";
@@ -40,6 +41,11 @@ export class Metrics {
     this.#sources = options;
     this.#place = options.place;
     this.#others = options.others ?? (() => Promise.resolve({ answered: [], silent: 0 }));
+  }
+
+  /** What a version of a function has answered here. */
+  statistics(name: string, version: string): FunctionStatistics {
+    return { ...this.requests.statistics(name, version), ...this.#instances.statistics(name, version) };
   }
 
   /** What each process of the server has to show, this one first; and how many these are. */

@@ -17,8 +17,7 @@ export function modelStatistics(host: AdapterHost, name: string, version: string
 }
 
 function rowOf(host: AdapterHost, { name, version }: CatalogEntry) {
-  const { lastCallAt, succeeded, failed, computed, executions } = host.statistics(name, version);
-  const queuedMs = Math.max(0, succeeded.ms + failed.ms - computed.ms);
+  const { lastCallAt, succeeded, failed, queued, computed, executions } = host.statistics(name, version);
   return {
     name,
     version,
@@ -28,7 +27,7 @@ function rowOf(host: AdapterHost, { name, version }: CatalogEntry) {
     inference_stats: {
       success: durationOf(succeeded),
       fail: durationOf(failed),
-      queue: durationOf({ count: succeeded.count, ms: queuedMs }),
+      queue: durationOf(queued),
       compute_input: NONE,
       compute_infer: durationOf(computed),
       compute_output: NONE,
