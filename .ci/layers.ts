@@ -161,6 +161,12 @@ export const TABLE: readonly Row[] = [
       "node:readline",
     ],
   },
+  { modules: "runtime/generate/**", may: [CORE, "runtime/generate/**"] },
+  // What `init` copies knows only what a project does.
+  {
+    modules: "runtime/host/template/**",
+    may: ["mod.ts", "runtime/client.ts", "runtime/host/template/**", "node:**"],
+  },
   { modules: "runtime/host/config.ts", may: ["runtime/**", "npm:commander"] },
   { modules: "runtime/host/options.ts", may: ["runtime/host/error.ts", "npm:commander"] },
   { modules: "runtime/host/cli.ts", may: SUPERVISOR, dynamic: ["runtime/host/*", "runtime/call/call_command.ts"] },

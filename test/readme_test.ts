@@ -28,8 +28,8 @@ const TOOLS: Readonly<Record<string, RegExp>> = {
   grpcurl: /\bgrpcurl\b/,
 };
 
-const STARTS_SERVER = /\brun\b.*\bmod\.ts\b(?! call\b)(?!.*(--help|--version))/;
-const CALLS_SERVER = /\b50051\b|:8080\b|\.py\b|\bgo (run|build)\b|\bgo_client\b|\bmod\.ts call\b(?! --help)/;
+const STARTS_SERVER = /\brun\b.*\bmod\.ts\b(?! (call|init|generate)\b)(?!.*(--help|--version))|\bdeno task serve\b/;
+const CALLS_SERVER = /\b50051\b|:8080\b|\.py\b|\bgo (run|build)\b|\bgo_client\b|\bmod\.ts (call|generate)\b(?! --help)/;
 
 interface Block {
   readonly name: string;
@@ -96,7 +96,7 @@ async function run(command: string, args: readonly string[], options: Deno.Comma
 // .ci/run, `npx -y deno@VERSION` is the deno that runs this test.
 const SHIM = `#!/bin/bash
 if [ -n "$VIA_DENO" ]; then shift 2; set -- "$VIA_DENO" "$@"; else set -- "$REAL" "$@"; fi
-[[ " $* " =~ " run ".*mod\\.ts && ! " $* " =~ (--help|--version|mod\\.ts\\ (list|call)) || -n "\${SERVES:-}" ]] || exec "$@"
+[[ " $* " =~ " run ".*mod\\.ts && ! " $* " =~ (--help|--version|mod\\.ts\\ (list|call|init|generate)) || " $* " == *" task serve "* || -n "\${SERVES:-}" ]] || exec "$@"
 out=$(mktemp)
 case $REAL in */npx) setsid "$@" >"$out" 2>&1 & ;; *) "$@" >"$out" 2>&1 & ;; esac
 pid=$!

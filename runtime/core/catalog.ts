@@ -91,17 +91,25 @@ function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
   const [name, version] = splitVersion(requested);
   const entry = version === undefined ? catalog.route(name) : catalog.get(name, version);
   if (entry) return entry;
-  const versions = [...catalog.list()].filter((other) => other.name === name).map((other) => other.version);
+  throw unknownModel([...catalog.list()], requested);
+}
+
+/** Nobody is called `requested`; says which versions there are, or the nearest names. */
+export function unknownModel(
+  known: readonly Pick<CatalogEntry, "name" | "version">[],
+  requested: string,
+): ModelError {
+  const [name, version] = splitVersion(requested);
+  const versions = known.filter((other) => other.name === name).map((other) => other.version);
   if (version !== undefined && versions.length > 0) {
-    throw new ModelError(
+    return new ModelError(
       "not_found",
       `Model ${quote(name)} has no version ${quote(version)}, only ${listNames(versions)}`,
     );
   }
-  const names = [...new Set([...catalog.list()].map((other) => other.name))];
-  const near = nearest(name, names);
+  const near = nearest(name, [...new Set(known.map((other) => other.name))]);
   const hint = near.length > 0 ? `; the nearest ${near.length > 1 ? "names are" : "name is"} ${listNames(near)}` : "";
-  throw new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
+  return new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
 }
 
 function listNames(names: Iterable<string>): string {

@@ -315,12 +315,15 @@ class RunningServer implements ProcessServer {
 
   status(): readonly FunctionStatus[] {
     const { folder, registry } = this.#parts;
-    return folder?.status() ?? [...registry.list()].map(({ name, version, revision, state, kinds }) => ({
-      ...{ name, version, revision, state, kinds },
-      isolation: "inline",
-      permissions: "the server's",
-      ...registry.statusOf(name, version)!,
-    }));
+    return folder?.status() ?? [...registry.list()].map((entry) => {
+      const { name, version, revision, state, kinds, description, input, output, params } = entry;
+      return {
+        ...{ name, version, revision, state, kinds, description, input, output, params },
+        isolation: "inline",
+        permissions: "the server's",
+        ...registry.statusOf(name, version)!,
+      };
+    });
   }
 
   busy(): readonly string[] {
