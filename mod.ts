@@ -80,6 +80,7 @@ export type {
   Value,
   Values,
 } from "./runtime/core/spec.ts";
+export type { Durations, FunctionStatistics } from "./runtime/core/statistics.ts";
 export type { AnyTensor, NamedTensors, Shape, Tensor } from "./runtime/core/tensor.ts";
 export { mapNumeric, tensor, toFloat32 } from "./runtime/core/tensor.ts";
 export type { Limits } from "./runtime/assembly.ts";
@@ -94,6 +95,7 @@ export type {
   ProtocolAdapter,
   ProtocolEndpoints,
   ProtoFile,
+  Repository,
   RequestContext,
   RpcContext,
   RpcMethod,

@@ -100,6 +100,7 @@ export const TABLE: readonly Row[] = [
     may: [CORE, PROTOCOL_SHARED, "runtime/protocols/metrics/**", "deno.json"],
     dynamic: ["npm:prom-client"],
   },
+  { modules: "runtime/protocols/oip_v2/describe.ts", may: [CORE, "runtime/protocols/oip_v2/**", "deno.json"] },
   { modules: "runtime/protocols/<p>/**", may: [CORE, PROTOCOL_SHARED, "runtime/protocols/<p>/**"] },
   {
     modules: "runtime/transports/grpc/**",
@@ -163,6 +164,12 @@ export const TABLE: readonly Row[] = [
       "node:process",
       "node:readline",
     ],
+  },
+  { modules: "runtime/generate/**", may: [CORE, "runtime/generate/**"] },
+  // What `init` copies knows only what a project does.
+  {
+    modules: "runtime/host/template/**",
+    may: ["mod.ts", "runtime/client.ts", "runtime/host/template/**", "node:**"],
   },
   { modules: "runtime/host/config.ts", may: ["runtime/**", "npm:commander"] },
   { modules: "runtime/host/options.ts", may: ["runtime/host/error.ts", "npm:commander"] },

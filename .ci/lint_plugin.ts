@@ -21,7 +21,12 @@ const NOT_IN_CORE = [
 ];
 
 /** The places whose files export by default: functions, and what tests and examples serve like functions. */
-const DEFAULT_EXPORTS = [/^functions\//, /^examples\/[^/]+\/model\.ts$/, /^test\/(e2e\/)?testdata\//];
+const DEFAULT_EXPORTS = [
+  /^functions\//,
+  /^runtime\/host\/template\/functions\//,
+  /^examples\/[^/]+\/model\.ts$/,
+  /^test\/(e2e\/)?testdata\//,
+];
 
 /** The places that import by a computed name: what imports functions, and tests. */
 const COMPUTED_IMPORTS = [

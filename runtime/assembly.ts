@@ -72,6 +72,8 @@ export interface AssemblyOptions extends Limits {
   readonly instanceMetrics?: InstanceMetrics | undefined;
   /** Asked for the metrics of the server's other processes. */
   readonly otherMetrics?: (() => Promise<OtherMetrics>) | undefined;
+  /** The place of this process among several, for metrics. */
+  readonly place?: number | undefined;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number | undefined;
   readonly log: Logger;
@@ -116,6 +118,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     find,
     instances: options.instanceMetrics,
     others: options.otherMetrics,
+    place: options.place,
     loads: () => registry.loads(),
     list: () => registry.list(),
     sessions: () => sessions.size,
@@ -136,6 +139,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     catalog: registry,
     health,
     sessions,
+    repository: registry,
+    statistics: (name, version) => metrics.statistics(name, version),
     services: () => services,
     metrics: () => metrics.collectAll(),
     log,
@@ -193,7 +198,7 @@ function createHealth(registry: Registry, draining: AbortSignal, services: () =>
   const functionStatus = (name: string): ServingStatus => {
     const entry = registry.get(name);
     if (!entry) return "unknown";
-    if (draining.aborted || entry.state === "failed") return "not_serving";
+    if (draining.aborted || entry.state === "failed" || entry.state === "unloaded") return "not_serving";
     return loaded.has(name) || !registry.isWarm(entry) ? "serving" : "not_serving";
   };
   const serverStatus = (): ServingStatus => {

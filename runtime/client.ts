@@ -12,7 +12,8 @@ import { retryPolicy } from "./client/backoff.ts";
 import { Tokens } from "./client/stream.ts";
 import type { Target } from "./client/target.ts";
 import type { Client, ClientOptions, Prediction, UntypedModel } from "./client/types.ts";
-import type { AnyModel } from "./core/define.ts";
+import type { AnyModel, ModelDefinition } from "./core/define.ts";
+import { checkIoSpec, checkParamSpecs, type IoSpec, type ParamSpecs } from "./core/spec.ts";
 
 export { ClientError, type ClientErrorOptions } from "./client/error.ts";
 export type {
@@ -86,4 +87,44 @@ export function createClient<M extends AnyModel = UntypedModel>(
     close,
     [Symbol.asyncDispose]: () => Promise.resolve(close()),
   };
+}
+
+/** What a function takes and gives, as its definition declares it. */
+export interface ModelSpecs<
+  I extends IoSpec | undefined,
+  O extends IoSpec | undefined,
+  P extends ParamSpecs | undefined,
+> {
+  /** Without it tensors go in wire order. */
+  readonly input?: I;
+  /** Without it the first tensor is the answer. */
+  readonly output?: O;
+  /** Without them any params are sent. */
+  readonly params?: P;
+}
+
+/**
+ * What a function takes and gives, for `createClient` where its definition is not at hand; `generate` writes it.
+ *
+ * Throws `TypeError` or `RangeError` where it cannot be meant.
+ *
+ * @example
+ * ```ts
+ * import { createClient, declareModel } from "tensorlet/client";
+ *
+ * const definition = declareModel({ input: { dtype: "float32", shape: [-1, 784] } });
+ * await using client = createClient("127.0.0.1:50051", { model: "digits", definition });
+ * console.assert(typeof client.predict === "function");
+ * ```
+ */
+export function declareModel<
+  const I extends IoSpec | undefined = undefined,
+  const O extends IoSpec | undefined = undefined,
+  const P extends ParamSpecs | undefined = undefined,
+>(specs: ModelSpecs<I, O, P>): ModelDefinition<I, O, P, undefined, undefined> {
+  const { input, output, params } = specs;
+  if (input) checkIoSpec(input, "input");
+  if (output) checkIoSpec(output, "output");
+  if (params) checkParamSpecs(params);
+  return Object.freeze({ "~model": Object.freeze({ ...specs }) });
 }

@@ -28,8 +28,8 @@ const TOOLS: Readonly<Record<string, RegExp>> = {
   grpcurl: /\bgrpcurl\b/,
 };
 
-const STARTS_SERVER = /\brun\b.*\bmod\.ts\b(?! call\b)(?!.*(--help|--version))/;
-const CALLS_SERVER = /\b50051\b|\.py\b|\bgo (run|build)\b|\bgo_client\b|\bmod\.ts call\b(?! --help)/;
+const STARTS_SERVER = /\brun\b.*\bmod\.ts\b(?! (call|init|generate)\b)(?!.*(--help|--version))|\bdeno task serve\b/;
+const CALLS_SERVER = /\b50051\b|:8080\b|\.py\b|\bgo (run|build)\b|\bgo_client\b|\bmod\.ts (call|generate)\b(?! --help)/;
 
 interface Block {
   readonly name: string;
@@ -96,7 +96,7 @@ async function run(command: string, args: readonly string[], options: Deno.Comma
 // .ci/run, `npx -y deno@VERSION` is the deno that runs this test.
 const SHIM = `#!/bin/bash
 if [ -n "$VIA_DENO" ]; then shift 2; set -- "$VIA_DENO" "$@"; else set -- "$REAL" "$@"; fi
-[[ " $* " =~ " run ".*mod\\.ts && ! " $* " =~ (--help|--version|mod\\.ts\\ (list|call)) || -n "\${SERVES:-}" ]] || exec "$@"
+[[ " $* " =~ " run ".*mod\\.ts && ! " $* " =~ (--help|--version|mod\\.ts\\ (list|call|init|generate)) || " $* " == *" task serve "* || -n "\${SERVES:-}" ]] || exec "$@"
 out=$(mktemp)
 case $REAL in */npx) setsid "$@" >"$out" 2>&1 & ;; *) "$@" >"$out" 2>&1 & ;; esac
 pid=$!
@@ -128,26 +128,30 @@ exit $code
 
 const COPY_WITHOUT = new Set([".git", "node_modules", "coverage", "__pycache__", "gen", "go_client"]);
 
-/** A copy of the project, whose port 50051 is another one that is free. */
+function freePort(): string {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return String((listener.addr as Deno.NetAddr).port);
+}
+
+/** A copy of the project, whose ports 50051 and, for HTTP, 8080 are others that are free. */
 class Workspace implements AsyncDisposable {
   readonly #path: string;
   readonly #port: string;
+  readonly #httpPort = freePort();
   readonly #env: Readonly<Record<string, string>>;
   readonly #tools: ReadonlySet<string>;
   #scripts = 0;
 
-  private constructor(path: string, port: number, env: Readonly<Record<string, string>>, tools: ReadonlySet<string>) {
+  private constructor(path: string, port: string, env: Readonly<Record<string, string>>, tools: ReadonlySet<string>) {
     this.#path = path;
-    this.#port = String(port);
+    this.#port = port;
     this.#env = env;
     this.#tools = tools;
   }
 
   static async create(): Promise<Workspace> {
     const path = await Deno.makeTempDir({ prefix: "tensorlet_readme_" });
-    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const { port } = listener.addr as Deno.NetAddr;
-    listener.close();
+    const port = freePort();
     const python = IS_E2E ? await findPython() : undefined;
     const tools = new Set<string>();
     if (python) tools.add("python3");
@@ -168,7 +172,7 @@ class Workspace implements AsyncDisposable {
     }
     const env = {
       PATH: `${bin}:${Deno.env.get("PATH")}`,
-      README_PORT: String(port),
+      README_PORT: port,
       NO_COLOR: "1",
       PYTHONDONTWRITEBYTECODE: "1",
       ...python && { PYTHON: python },
@@ -198,7 +202,7 @@ class Workspace implements AsyncDisposable {
   }
 
   #withPort(text: string): string {
-    return text.replaceAll(/\b50051\b/g, this.#port);
+    return text.replaceAll(/\b50051\b/g, this.#port).replaceAll(/(?<=:|--http-port )8080\b/g, this.#httpPort);
   }
 
   /** Names a tool that the block needs and this machine lacks. */
@@ -244,7 +248,7 @@ class Workspace implements AsyncDisposable {
     const callsServer = text.split("\n").some((line) => CALLS_SERVER.test(line) && !/^\s*(\/\/|#)/.test(line));
     if (!callsServer || STARTS_SERVER.test(text) || /\bserve\(/.test(text)) return void await body();
     const server = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "mod.ts"],
+      args: ["run", "-A", "mod.ts", ...text.includes(":8080") ? ["--http-port", this.#httpPort] : []],
       cwd: this.#path,
       env: this.#env,
       stdout: "null",

@@ -16,7 +16,9 @@ export async function predict(
   const { requestId } = bounds;
   const metadata = callMetadata(target, options, requestId);
   try {
-    const request = { model_name: model, inputs: encodeInputs(definition, input) };
+    const { inputs, names } = encodeInputs(definition, input);
+    if (names) metadata["input-names"] = names.join(",");
+    const request = { model_name: model, inputs };
     const attempts = new Attempts(policy, bounds);
     const response = await attempts.run(() => connection.unary(PREDICT, request, { ...bounds, metadata }));
     const outputs = decodeOutputs(response.outputs);

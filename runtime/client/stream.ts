@@ -87,7 +87,7 @@ export class Tokens implements TokenStream {
   async *#readOn(): AsyncGenerator<string, void, undefined> {
     const { connection } = this.#target;
     const rpc = connection.open(STREAM_PREDICT, { ...this.#bounds, metadata: this.#metadata });
-    const from = this.#isKept ? { resume_from: `${this.#next}` } : {};
+    const from: PredictRequest["params"] = this.#isKept ? { resume_from: `${this.#next}` } : {};
     rpc.write({ ...this.#request, params: { ...this.#request.params, ...from } });
     rpc.end();
     if (this.#isKept) this.#stats = { ...this.#stats, resumptions: this.#stats.resumptions + 1 };

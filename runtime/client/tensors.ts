@@ -12,18 +12,24 @@ function specOf(definition: AnyModel | undefined, direction: "input" | "output")
   return definition?.["~model"][direction] as IoSpec | undefined;
 }
 
+/** A request's tensors. */
+export interface Inputs {
+  readonly inputs: readonly TensorData[];
+  /** Their names, where their order does not tell them: one before the last is left out. */
+  readonly names: readonly string[] | undefined;
+}
+
 /** The tensors of a request, in wire order. */
-export function encodeInputs(definition: AnyModel | undefined, input: unknown): readonly TensorData[] {
-  return toTensors(specOf(definition, "input"), input).map(encodeTensor);
-}
-
-function toTensors(spec: IoSpec | undefined, input: unknown): readonly AnyTensor[] {
+export function encodeInputs(definition: AnyModel | undefined, input: unknown): Inputs {
+  const spec = specOf(definition, "input");
   if (spec && !isSingleSpec(spec)) return byName(namedSpecs(spec), input);
-  if (Array.isArray(input) && input.every(isTensor)) return input.map((value, i) => complete(value, undefined, `${i}`));
-  return [complete(input, spec, "0")];
+  const tensors = Array.isArray(input) && input.every(isTensor)
+    ? input.map((value, i) => complete(value, undefined, `${i}`))
+    : [complete(input, spec, "0")];
+  return { inputs: tensors.map(encodeTensor), names: undefined };
 }
 
-function byName(specs: readonly NamedSpec[], input: unknown): readonly AnyTensor[] {
+function byName(specs: readonly NamedSpec[], input: unknown): Inputs {
   const record = typeof input === "object" && input !== null ? input as Readonly<Record<string, unknown>> : {};
   const names = specs.map(({ name }) => quote(name)).join(", ");
   for (const name of Object.keys(record)) {
@@ -31,14 +37,14 @@ function byName(specs: readonly NamedSpec[], input: unknown): readonly AnyTensor
       throw invalid(`Cannot send input ${quote(name)}: the function has ${names}`);
     }
   }
-  // On the wire tensors have no names: what is left out can only be at the end.
-  const end = specs.findLastIndex(({ name }) => record[name] !== undefined) + 1;
-  return specs.slice(0, end).map((spec) => {
-    if (record[spec.name] === undefined) {
-      throw invalid(`Cannot send the inputs: ${quote(spec.name)} is missing, wanted ${names}, in this order`);
-    }
-    return complete(record[spec.name], spec, spec.name);
-  });
+  const sent = specs.filter(({ name }) => record[name] !== undefined);
+  const missing = specs.find((spec) => !spec.optional && !sent.includes(spec));
+  if (missing) throw invalid(`Cannot send the inputs: ${quote(missing.name)} is missing, wanted ${names}`);
+  const isInOrder = sent.every((spec, i) => spec === specs[i]);
+  return {
+    inputs: sent.map((spec) => encodeTensor(complete(record[spec.name], spec, spec.name))),
+    names: isInOrder ? undefined : sent.map(({ name }) => name),
+  };
 }
 
 // A whole tensor, or a bare array whose dtype and shape the declaration gives.

@@ -131,7 +131,10 @@ export interface ChatCall extends CallBase {
   readonly sessionId: string;
   /** The user's message. */
   readonly message: ChatMessage;
-  /** Filled in by the session interceptor; undefined on a session's first turn. */
+  /**
+   * Filled in by the session interceptor; undefined on a session's first turn. A caller that gives one itself gets the
+   * turn after it, of a session that is not kept.
+   */
   readonly session: SessionSnapshot | undefined;
 }
 

@@ -49,12 +49,16 @@ export interface Catalog {
  * Throws `invalid_argument`, `not_found` or `unimplemented`.
  */
 export function findEntry(catalog: Catalog, requested: string, kind: CallKind, field: string): CatalogEntry {
-  const entry = requested === "" ? defaultEntry(catalog, kind, field) : namedEntry(catalog, requested);
-  if (entry.state === "failed" && entry.kinds.length === 0) {
-    throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
-  }
+  const entry = requested === "" ? defaultEntry(catalog, kind, field) : findNamedEntry(catalog, requested);
   if (!entry.kinds.includes(kind)) throw unimplemented(entry.name, kind);
   return entry;
+}
+
+/** The function that a caller named, whatever it can answer; throws `not_found`, or `unavailable` for a broken file. */
+export function findNamedEntry(catalog: Catalog, requested: string): CatalogEntry {
+  const entry = namedEntry(catalog, requested);
+  if (entry.state !== "failed" || entry.kinds.length > 0) return entry;
+  throw new ModelError("unavailable", `Function "${entry.name}" cannot be loaded; the server's log says why`);
 }
 
 /** A function has neither the handler for a kind of call nor a fallback. */
@@ -87,17 +91,25 @@ function namedEntry(catalog: Catalog, requested: string): CatalogEntry {
   const [name, version] = splitVersion(requested);
   const entry = version === undefined ? catalog.route(name) : catalog.get(name, version);
   if (entry) return entry;
-  const versions = [...catalog.list()].filter((other) => other.name === name).map((other) => other.version);
+  throw unknownModel([...catalog.list()], requested);
+}
+
+/** Nobody is called `requested`; says which versions there are, or the nearest names. */
+export function unknownModel(
+  known: readonly Pick<CatalogEntry, "name" | "version">[],
+  requested: string,
+): ModelError {
+  const [name, version] = splitVersion(requested);
+  const versions = known.filter((other) => other.name === name).map((other) => other.version);
   if (version !== undefined && versions.length > 0) {
-    throw new ModelError(
+    return new ModelError(
       "not_found",
       `Model ${quote(name)} has no version ${quote(version)}, only ${listNames(versions)}`,
     );
   }
-  const names = [...new Set([...catalog.list()].map((other) => other.name))];
-  const near = nearest(name, names);
+  const near = nearest(name, [...new Set(known.map((other) => other.name))]);
   const hint = near.length > 0 ? `; the nearest ${near.length > 1 ? "names are" : "name is"} ${listNames(near)}` : "";
-  throw new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
+  return new ModelError("not_found", `There is no model ${quote(requested)}${hint}`);
 }
 
 function listNames(names: Iterable<string>): string {

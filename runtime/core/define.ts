@@ -33,7 +33,7 @@ export type Chunk<O extends IoSpec | undefined> =
   | { readonly token: string; readonly final: boolean }
   | Outputs<O>;
 /** Why a session ended. */
-export type SessionEnd = "idle" | "evicted" | "shutdown" | "replaced";
+export type SessionEnd = "idle" | "evicted" | "shutdown" | "replaced" | "ended";
 /** Yielded chunks, or nothing when `emit` was used. */
 export type Emitted<C> = AsyncIterable<C, void, undefined> | Promise<void>;
 

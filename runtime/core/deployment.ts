@@ -37,6 +37,8 @@ export interface Deployment {
   readonly invoke: Invoke;
   /** Loads it; rejects when that fails. */
   start(): Promise<void>;
+  /** Takes it out of service until it is started: new calls are refused, its instances end when their calls have. */
+  unload(): void;
   /** Runs the function's `close` for a session that has ended. */
   endSession(snapshot: SessionSnapshot, reason: SessionEnd): Promise<void>;
   /** Takes no more calls, waits for those in progress, unloads. */

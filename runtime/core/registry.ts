@@ -196,6 +196,17 @@ export class Registry implements Catalog {
     await Promise.allSettled(warm.map((deployment) => deployment.start()));
   }
 
+  /** Loads every version of a function; rejects where that fails. */
+  async load(name: string): Promise<void> {
+    const deployments = this.#versions.filter((each) => each.name === name).map(({ current }) => deploymentOf(current));
+    await Promise.all(deployments.map((deployment) => deployment.start()));
+  }
+
+  /** Takes every version of a function out of service until it is loaded again. */
+  unload(name: string): void {
+    for (const version of this.#versions) if (version.name === name) version.current.deployment?.unload();
+  }
+
   /** Runs the function's `close` for a session that has ended, on the load that served it. */
   async endSession(revision: number, snapshot: SessionSnapshot, reason: SessionEnd): Promise<void> {
     await this.#deployed.get(revision)?.deployment?.endSession(snapshot, reason);

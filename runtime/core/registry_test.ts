@@ -334,6 +334,7 @@ function fake(description: Deployment["description"]): Deployment {
     hasRoom: true,
     warm: false,
     invoke: async function* () {},
+    unload: () => {},
     start: () => Promise.resolve(),
     endSession: () => Promise.resolve(),
     close: () => Promise.resolve(),

@@ -11,6 +11,8 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     if (args[0] === "list") return await (await import("./list_command.ts")).list(args.slice(1), denoJson.version);
     if (args[0] === "call") return await (await import("../call/call_command.ts")).call(args.slice(1));
+    if (args[0] === "init") return await (await import("./init_command.ts")).init(args.slice(1));
+    if (args[0] === "generate") return await (await import("./generate_command.ts")).generate(args.slice(1));
     if (Deno.env.has(SUPERVISED)) return await serveHere(args);
     const { supervisorCommand } = await import("./command_line.ts");
     const command = supervisorCommand(args);

@@ -14,7 +14,9 @@ const DEFAULT_DRAIN_MS = 10_000;
 const OTHER_COMMANDS = `
 Other commands:
   list [functions]        shows the functions of a running server
-  call <model> [inputs]   calls one; call --help says how`;
+  call <model> [inputs]   calls one; call --help says how
+  init <dir>              makes a new project
+  generate <model>        prints a typed client of a function`;
 
 /** What the command line and the environment ask for. */
 export interface Config extends Limits {
@@ -141,6 +143,55 @@ export function parseListConfig(args: readonly string[]): ListConfig | { readonl
   setUp(command, (text) => print += text);
   if (!parse(command, args)) return { print };
   return { ...command.opts<Omit<ListConfig, "functionsDir">>(), functionsDir: command.processedArgs[0] };
+}
+
+/** What `init` is to make. */
+export interface InitConfig {
+  readonly dir: string;
+}
+
+const INIT_HELP = `
+DIR gets a deno.json with tasks, a function, its test and a client. It has to be new or empty.`;
+
+/** Reads the arguments behind `init`, as {@linkcode parseConfig} does the others. */
+export function parseInitConfig(args: readonly string[]): InitConfig | { readonly print: string } {
+  let print = "";
+  const command = new Command("deno run -A mod.ts init")
+    .description("Makes a new project.")
+    .addArgument(new Argument("<dir>", "a new or empty folder"))
+    .addHelpText("after", INIT_HELP);
+  setUp(command, (text) => print += text);
+  if (!parse(command, args)) return { print };
+  return { dir: command.processedArgs[0] };
+}
+
+/** What `generate` is to print a client of. */
+export interface GenerateConfig {
+  /** `name` or `name@version`. */
+  readonly model: string;
+  /** Port of the server that is asked. */
+  readonly port: number;
+  /** The folder that is read instead. */
+  readonly functionsDir: string | undefined;
+}
+
+const GENERATE_HELP = `
+The module is TypeScript on top of tensorlet/client, formatted as \`deno fmt\` does it here:
+  generate digits > digits_client.ts`;
+
+/** Reads the arguments behind `generate`, as {@linkcode parseConfig} does the others. */
+export function parseGenerateConfig(args: readonly string[]): GenerateConfig | { readonly print: string } {
+  let print = "";
+  const command = new Command("deno run -A mod.ts generate")
+    .description("Prints a typed client of a function of a running server, or of a folder.")
+    .addArgument(new Argument("<model>", "name or name@version"))
+    .addOption(portOption("port of the server"))
+    .addOption(new Option("--functions <dir>", "read this folder instead"))
+    .addHelpText("after", GENERATE_HELP);
+  setUp(command, (text) => print += text);
+  if (!parse(command, args)) return { print };
+  const { port, functions } = command.opts<{ readonly port: number; readonly functions?: string }>();
+  return { model: command.processedArgs[0], port, functionsDir: functions };
 }
 
 function functionsArgument(): Argument {

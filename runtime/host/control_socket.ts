@@ -1,4 +1,4 @@
-// Where `list` asks a running server: a Unix socket that only its owner reaches, named after the port.
+// Where `list` and `generate` ask a running server: a Unix socket that only its owner reaches, named after the port.
 import type { Logger } from "../core/log.ts";
 import { within } from "../core/signal.ts";
 import type { ServerStatus } from "./status.ts";
@@ -12,7 +12,7 @@ export interface ControlAnswer {
 
 const ANSWER_MS = 5_000;
 
-/** Answers `list` from now on; returns what ends it. A server that cannot runs without it. */
+/** Answers them from now on; returns what ends it. A server that cannot runs without it. */
 export function openControlSocket(
   port: number,
   status: () => Promise<ServerStatus | undefined>,
@@ -47,7 +47,7 @@ export async function askServer(port: number): Promise<ControlAnswer | undefined
     const isWhole = await within(ANSWER_MS, reading.catch(() => {}));
     if (isWhole && text !== "") return JSON.parse(text);
     if (!isWhole) connection.close();
-    throw new Error(`Cannot list the functions: the server on port ${port} does not answer`);
+    throw new Error(`Cannot ask for the functions: the server on port ${port} does not answer`);
   }
   return undefined;
 }

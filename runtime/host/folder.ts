@@ -128,13 +128,13 @@ export class FunctionFolder {
   /** What each version does right now. */
   status(): FunctionStatus[] {
     return [...this.#options.registry.list()].map((entry) => {
-      const { name, version, revision, state, kinds } = entry;
+      const { name, version, revision, state, kinds, description, input, output, params } = entry;
       const candidates = [...this.#served.values()].filter((each) => each.name === name && each.version === version);
       const served = candidates.find(({ pool }) => pool) ?? candidates[0]!;
       const { settings } = served.found;
       const none = { instances: 0, maxInstances: 0, busy: 0, queued: 0 };
       return {
-        ...{ name, version, revision, state, kinds },
+        ...{ name, version, revision, state, kinds, description, input, output, params },
         isolation: settings.isolation,
         permissions: shownPermissions(settings),
         ...served.pool?.status ?? none,

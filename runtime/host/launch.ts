@@ -11,6 +11,7 @@ import { describeInWorker } from "../workers/describe.ts";
 import type { FunctionSource } from "../workers/runner.ts";
 import { workerLauncher } from "../workers/worker.ts";
 import { importFunction } from "./loader.ts";
+import { projectConfig } from "./deno_config.ts";
 import type { Isolation } from "./manifest.ts";
 import type { FoundFunction } from "./scan.ts";
 
@@ -128,8 +129,14 @@ export function launcherOf(
 }
 
 function processOptions(found: FoundFunction, log: Logger): ProcessOptions {
-  const { settings, assets } = found;
-  return { ...remoteOptions(found, log), flags: toFlags(settings.permissions, assets), heapMb: settings.heapMb };
+  const { settings, assets, url } = found;
+  const config = projectConfig(url);
+  return {
+    ...remoteOptions(found, log),
+    flags: toFlags(settings.permissions, assets),
+    heapMb: settings.heapMb,
+    ...config !== undefined && { config },
+  };
 }
 
 function remoteOptions(found: FoundFunction, log: Logger) {

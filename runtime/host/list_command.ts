@@ -46,7 +46,7 @@ async function describeFolder(dir: string): Promise<readonly ListedFunction[]> {
     if (result.status === "rejected") {
       return { name: found.name, version: found.version ?? "1", state: "failed", kinds: [], ...settings };
     }
-    const { name, version, kinds } = result.value;
-    return { name, version, state: "not running", kinds, ...settings };
+    const { name, version, kinds, description, input, output, params } = result.value;
+    return { name, version, state: "not running", kinds, ...settings, description, input, output, params };
   });
 }

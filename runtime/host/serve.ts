@@ -90,6 +90,8 @@ export interface ProcessOptions extends ServeOptions {
   readonly isQuiet?: boolean;
   /** Where the processes of this server, and nobody else, reach each other. */
   readonly peersFolder?: string;
+  /** Its place among the server's processes, from 1, where these are several. */
+  readonly place?: number;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number;
 }
@@ -176,6 +178,7 @@ export async function serve(
     tracing,
     instanceMetrics,
     otherMetrics: peers && (() => peers.metrics()),
+    place: options.place,
     restarts: options.restarts,
     log,
   });
@@ -320,12 +323,15 @@ class RunningServer implements ProcessServer {
 
   status(): readonly FunctionStatus[] {
     const { folder, registry } = this.#parts;
-    return folder?.status() ?? [...registry.list()].map(({ name, version, revision, state, kinds }) => ({
-      ...{ name, version, revision, state, kinds },
-      isolation: "inline",
-      permissions: "the server's",
-      ...registry.statusOf(name, version)!,
-    }));
+    return folder?.status() ?? [...registry.list()].map((entry) => {
+      const { name, version, revision, state, kinds, description, input, output, params } = entry;
+      return {
+        ...{ name, version, revision, state, kinds, description, input, output, params },
+        isolation: "inline",
+        permissions: "the server's",
+        ...registry.statusOf(name, version)!,
+      };
+    });
   }
 
   busy(): readonly string[] {

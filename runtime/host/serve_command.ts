@@ -107,6 +107,7 @@ async function listen(
       verdicts,
       isCareful,
       restarts,
+      ...start && config.processes > 1 && { place: start.place },
       isQuiet: start !== undefined && start.place > 1,
       ...sessions && { sessions },
       ...start?.folder !== undefined && { peersFolder: start.folder },

@@ -1,6 +1,7 @@
 // What a server says of itself: each of its processes, and all of them in one view.
 import type { CallKind } from "../core/call.ts";
 import type { ModelState } from "../core/catalog.ts";
+import type { NamedSpec, ParamSpecs } from "../core/spec.ts";
 import { formatAddress } from "./address.ts";
 import type { Isolation } from "./manifest.ts";
 
@@ -31,6 +32,14 @@ export interface FunctionStatus {
   readonly queued: number;
   /** What it can answer. */
   readonly kinds: readonly CallKind[];
+  /** One line about it. */
+  readonly description?: string | undefined;
+  /** What it takes. Undefined = any tensors. */
+  readonly input?: readonly NamedSpec[] | undefined;
+  /** What it gives. Undefined = any tensors. */
+  readonly output?: readonly NamedSpec[] | undefined;
+  /** Undefined = any texts. */
+  readonly params?: ParamSpecs | undefined;
 }
 
 /** A function in all processes: numbers are sums, the revision is the largest. */

@@ -1,7 +1,8 @@
 // The metrics of one process. They are counted in plain objects, and made what others read only when these ask.
 import type { Call } from "../core/call.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
-import type { ProcessMetrics } from "../core/metrics.ts";
+import type { MetricFamily, ProcessMetrics } from "../core/metrics.ts";
+import type { FunctionStatistics } from "../core/statistics.ts";
 import { gauge } from "./metrics_family.ts";
 import { InstanceMetrics } from "./metrics_instances.ts";
 import { RequestMetrics } from "./metrics_requests.ts";
@@ -13,6 +14,8 @@ export interface MetricsOptions extends StateSources {
   readonly find: (call: Call) => CatalogEntry;
   /** What observes the functions' instances. @default one that nobody tells anything */
   readonly instances?: InstanceMetrics | undefined;
+  /** The place of this process among several, a label of all that it counts. @default it is the only one */
+  readonly place?: number | undefined;
   /** Asks the server's other processes. @default there are none */
   readonly others?: (() => Promise<OtherMetrics>) | undefined;
 }
@@ -30,12 +33,19 @@ export class Metrics {
   readonly #instances: InstanceMetrics;
   readonly #sources: StateSources;
   readonly #others: () => Promise<OtherMetrics>;
+  readonly #place: number | undefined;
 
   constructor(options: MetricsOptions) {
     this.requests = new RequestMetrics(options.find);
     this.#instances = options.instances ?? new InstanceMetrics();
     this.#sources = options;
+    this.#place = options.place;
     this.#others = options.others ?? (() => Promise.resolve({ answered: [], silent: 0 }));
+  }
+
+  /** What a version of a function has answered here. */
+  statistics(name: string, version: string): FunctionStatistics {
+    return { ...this.requests.statistics(name, version), ...this.#instances.statistics(name, version) };
   }
 
   /** What each process of the server has to show, this one first; and how many these are. */
@@ -54,6 +64,14 @@ export class Metrics {
 
   /** What this process has to show. */
   collect(): ProcessMetrics {
-    return [...this.requests.families(), ...this.#instances.families(), ...stateFamilies(this.#sources)];
+    const families = [...this.requests.families(), ...this.#instances.families(), ...stateFamilies(this.#sources)];
+    return this.#place === undefined ? families : families.map((family) => labelled(family, this.#place!));
   }
+}
+
+// A sum of all processes would fall when one of them dies, and whoever sees a counter fall takes all of what is left for
+// new. So each has series of its own, and to add them up is left to the query.
+function labelled(family: MetricFamily, process: number): MetricFamily {
+  const values = family.values.map((sample) => ({ ...sample, labels: { ...sample.labels, process } }));
+  return { ...family, values };
 }

@@ -3,6 +3,7 @@
 import type { BatchCall, Call, CallKind } from "../core/call.ts";
 import type { MetricFamily } from "../core/metrics.ts";
 import type { ObservedModel, Observer } from "../core/observer.ts";
+import type { FunctionStatistics } from "../core/statistics.ts";
 import { Histogram, SECONDS } from "./histogram.ts";
 import { counter, histogram } from "./metrics_family.ts";
 
@@ -22,6 +23,10 @@ class Series {
   readonly kinds: Partial<Record<CallKind, KindSeries>> = {};
   readonly batches = new Histogram(SIZES);
   readonly loads = new Histogram(LOAD_SECONDS);
+  executions = 0;
+  /** Requests of these, and what they took: each item of a batch as long as the batch. */
+  requests = 0;
+  requestMs = 0;
   failures = 0;
   deaths = 0;
 
@@ -49,7 +54,12 @@ export class InstanceMetrics implements Observer {
   }
 
   onEnd(call: Call, model: ObservedModel, ms: number): void {
-    this.#of(model).of(call.kind).compute.observe(ms / 1000);
+    const series = this.#of(model);
+    const requests = call.kind === "batch" ? call.items.length : 1;
+    series.of(call.kind).compute.observe(ms / 1000);
+    series.executions++;
+    series.requests += requests;
+    series.requestMs += requests * ms;
   }
 
   onLoaded(model: ObservedModel, ms: number): void {
@@ -102,16 +112,34 @@ export class InstanceMetrics implements Observer {
     );
   }
 
+  /** What the instances of a version of a function have run. */
+  statistics(name: string, version: string): Pick<FunctionStatistics, "queued" | "computed" | "executions"> {
+    const series = this.#series.get(keyOf({ name, version }));
+    const queues = Object.values(series?.kinds ?? {}).map(({ queue }) => queue);
+    return {
+      queued: {
+        count: queues.reduce((sum, { count }) => sum + count, 0),
+        ms: queues.reduce((sum, queue) => sum + queue.sum * 1000, 0),
+      },
+      computed: { count: series?.requests ?? 0, ms: series?.requestMs ?? 0 },
+      executions: series?.executions ?? 0,
+    };
+  }
+
   #of(model: ObservedModel): Series {
     let series = this.#byLoad.get(model);
     if (!series) {
-      const key = JSON.stringify([model.name, model.version]);
+      const key = keyOf(model);
       series = this.#series.get(key) ?? new Series(model);
       this.#series.set(key, series);
       this.#byLoad.set(model, series);
     }
     return series;
   }
+}
+
+function keyOf({ name, version }: ObservedModel): string {
+  return JSON.stringify([name, version]);
 }
 
 // Each of them waited for itself.

@@ -43,3 +43,20 @@ Deno.test("InstanceMetrics counts starts of instances, those that failed, and wh
   assertEquals(numbers("tensorlet_load_failures_total"), { "m 1": 1 });
   assertEquals(numbers("tensorlet_instance_deaths_total"), { "m 1": 1 });
 });
+
+Deno.test("InstanceMetrics.statistics() counts a batch as one execution of all its items", () => {
+  const metrics = new InstanceMetrics();
+  const none = { queued: { count: 0, ms: 0 }, computed: { count: 0, ms: 0 }, executions: 0 };
+  assertEquals(metrics.statistics("m", "1"), none);
+  const batch = batchCall(["a", "b", "c"].map((id) => batchItem(id)));
+  metrics.onStart(batch, MODEL, 2000);
+  metrics.onEnd(batch, MODEL, 10);
+  metrics.onStart(predictCall(), RELOADED, 1000);
+  metrics.onEnd(predictCall(), RELOADED, 5);
+  assertEquals(metrics.statistics("m", "1"), {
+    queued: { count: 2, ms: 3000 },
+    computed: { count: 4, ms: 35 },
+    executions: 2,
+  });
+  assertEquals(metrics.statistics("m", "2"), none);
+});

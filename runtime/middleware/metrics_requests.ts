@@ -3,6 +3,7 @@ import type { Call, CallKind, Reply } from "../core/call.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
 import type { ModelError } from "../core/error.ts";
 import type { MetricFamily } from "../core/metrics.ts";
+import type { FunctionStatistics } from "../core/statistics.ts";
 import { Histogram, SECONDS } from "./histogram.ts";
 import { counter, gauge, histogram } from "./metrics_family.ts";
 import type { CallMeter, MeterOf } from "./request_log.ts";
@@ -30,6 +31,11 @@ class Series {
   /** How many ended with each code. */
   readonly codes: Record<string, number> = Object.create(null);
   readonly duration = new Histogram(SECONDS);
+  /** Milliseconds of those that succeeded, and of those that failed. */
+  okMs = 0;
+  failedMs = 0;
+  /** Epoch milliseconds; 0 = none has ended. */
+  lastEndAt = 0;
   tokens = 0;
   readonly firstToken: Histogram | undefined;
 
@@ -38,8 +44,18 @@ class Series {
     if (labels.kind === "stream" || labels.kind === "chat") this.firstToken = new Histogram(SECONDS);
   }
 
-  end(code: string): void {
+  end(code: string, ms: number): void {
     this.codes[code] = (this.codes[code] ?? 0) + 1;
+    if (code === "cancelled") return;
+    this.lastEndAt = Date.now();
+    if (code === "ok") this.okMs += ms;
+    else this.failedMs += ms;
+  }
+
+  /** How many succeeded, failed, and neither: whose caller left. */
+  get counts(): { readonly ok: number; readonly failed: number; readonly cancelled: number } {
+    const { ok = 0, cancelled = 0, ...others } = this.codes;
+    return { ok, failed: Object.values(others).reduce((sum, count) => sum + count, 0), cancelled };
   }
 }
 
@@ -73,24 +89,35 @@ export class RequestMetrics {
   /** A request of a protocol has failed; returns false where a call of it did, which is counted already. */
   failed(protocol: string, error: ModelError): boolean {
     const isNew = !this.#counted.has(error);
-    if (isNew) this.#of("", UNKNOWN, protocol).end(error.code);
+    if (isNew) this.#of("", UNKNOWN, protocol).end(error.code, 0);
     return isNew;
   }
 
   /** All calls. */
   get counts(): CallCounts {
-    let started = 0;
+    let inFlight = 0;
     let finished = 0;
     let failed = 0;
-    for (const { labels, inFlight, codes } of this.#series.values()) {
-      if (labels.kind === "") continue;
-      for (const [code, count] of Object.entries(codes)) {
-        finished += count;
-        if (code !== "ok" && code !== "cancelled") failed += count;
-      }
-      started += inFlight;
+    for (const series of this.#series.values()) {
+      if (series.labels.kind === "") continue;
+      const { counts } = series;
+      inFlight += series.inFlight;
+      finished += counts.ok + counts.failed + counts.cancelled;
+      failed += counts.failed;
     }
-    return { started: started + finished, finished, failed };
+    return { started: inFlight + finished, finished, failed };
+  }
+
+  /** The calls of a version of a function. */
+  statistics(name: string, version: string): Pick<FunctionStatistics, "lastCallAt" | "succeeded" | "failed"> {
+    const all = this.#series.values().filter(({ labels }) => labels.model === name && labels.version === version)
+      .toArray();
+    const sum = (of: (series: Series) => number) => all.reduce((sum, series) => sum + of(series), 0);
+    return {
+      lastCallAt: Math.max(0, ...all.map(({ lastEndAt }) => lastEndAt)),
+      succeeded: { count: sum(({ counts }) => counts.ok), ms: sum(({ okMs }) => okMs) },
+      failed: { count: sum(({ counts }) => counts.failed), ms: sum(({ failedMs }) => failedMs) },
+    };
   }
 
   /** What there is to show. */
@@ -166,7 +193,7 @@ class Meter implements CallMeter {
 
   onEnd(code: string, ms: number, error: ModelError | undefined): void {
     this.#series.inFlight--;
-    this.#series.end(code);
+    this.#series.end(code, ms);
     this.#series.duration.observe(ms / 1000);
     if (error) this.#counted.add(error);
   }

@@ -75,3 +75,22 @@ Deno.test("RequestMetrics makes no series of names that callers think up", () =>
   });
   assertEquals(families.reduce((sum, { values }) => sum + values.length, 0) < 50, true);
 });
+
+Deno.test("RequestMetrics.statistics() adds up a version's calls, but for those whose callers left", () => {
+  const metrics = create();
+  assertEquals(metrics.statistics("m", "2"), {
+    lastCallAt: 0,
+    succeeded: { count: 0, ms: 0 },
+    failed: { count: 0, ms: 0 },
+  });
+  const [a, b] = ["a", "b"].map((protocol) => metrics.meterOf(protocol));
+  const call = predictCall({ model: "m" });
+  a!(call, 0).onEnd("ok", 3, undefined);
+  b!(call, 0).onEnd("ok", 4, undefined);
+  a!(streamCall({ model: "m" }), 0).onEnd("aborted", 5, undefined);
+  a!(call, 0).onEnd("cancelled", 6, undefined);
+  a!(predictCall({ model: "other" }), 0).onEnd("not_found", 7, undefined);
+  const { lastCallAt, ...counts } = metrics.statistics("m", "2");
+  assertEquals(counts, { succeeded: { count: 2, ms: 7 }, failed: { count: 1, ms: 5 } });
+  assertEquals(lastCallAt > 0, true);
+});

@@ -116,9 +116,20 @@ export class Sessions {
     return this.hold(model, version, id);
   }
 
+  /** Ends a session that its client is done with. A turn in progress finishes; one that comes later begins a new one. */
+  async end(model: string, version: string | undefined, id: string): Promise<void> {
+    const release = await this.holdExisting(model, version, id);
+    const live = release && this.#live.get(this.#keyOf(model, version, id));
+    if (live) this.#end(live, "ended");
+    release?.();
+  }
+
   /** The interceptor that gives chat calls their session. */
   get interceptor(): Interceptor {
-    return (next) => (call) => call.kind === "chat" ? this.#turn(next, call) : next(call);
+    return (next) => (call) => {
+      if (call.kind !== "chat") return next(call);
+      return call.session ? this.#turnOfGiven(next, call) : this.#turn(next, call);
+    };
   }
 
   /** Says in the log what a durable store holds, or that it cannot be reached. */
@@ -192,6 +203,23 @@ export class Sessions {
         live.turns--;
         this.#rest(live);
       }
+    }
+  }
+
+  // The caller brings the session and keeps it; here it begins and ends with the turn.
+  async *#turnOfGiven(next: Invoke, turn: ChatCall): AsyncIterable<Reply, void, undefined> {
+    const pin = this.#options.pin(turn);
+    let left = undefined as SessionSnapshot | undefined;
+    const keep = (snapshot: SessionSnapshot) => {
+      left = snapshot;
+      return Promise.resolve();
+    };
+    try {
+      const call = { ...turn, version: pin.version, revision: pin.revision };
+      const bounds = this.#options.boundsOf(call);
+      yield* runTurn(next, call, { bounds, save: keep, saveInterrupted: keep });
+    } finally {
+      this.#conclude(turn.model, pin, () => this.#tell(turn.model, pin, left, "ended"));
     }
   }
 
@@ -339,15 +367,28 @@ export class Sessions {
 
   #end(live: Live, reason: SessionEnd): void {
     this.#remove(live);
-    const ending = this.#close(live, reason)
-      .catch((cause) => this.#options.log.error("Cannot end a session cleanly", { model: live.model, cause }))
-      .finally(() => live.pin.release());
+    this.#conclude(live.model, live.pin, () => this.#close(live, reason));
+  }
+
+  #conclude(model: string, pin: Pin, close: () => Promise<void>): void {
+    const ending = close()
+      .catch((cause) => this.#options.log.error("Cannot end a session cleanly", { model, cause }))
+      .finally(() => pin.release());
     this.#track(ending);
   }
 
   async #close(live: Live, reason: SessionEnd): Promise<void> {
     const snapshot = this.#options.store.durable ? await this.#takeLater(live) : await this.#take(live, NEVER);
-    if (snapshot) await this.#options.onEnd({ model: live.model, revision: live.pin.revision, snapshot, reason });
+    await this.#tell(live.model, live.pin, snapshot, reason);
+  }
+
+  async #tell(
+    model: string,
+    { revision }: Pin,
+    snapshot: SessionSnapshot | undefined,
+    reason: SessionEnd,
+  ): Promise<void> {
+    if (snapshot) await this.#options.onEnd({ model, revision, snapshot, reason });
   }
 
   // A store that cannot be reached is asked again, until it has forgotten the session or the session is used again.

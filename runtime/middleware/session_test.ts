@@ -391,3 +391,52 @@ Deno.test("Sessions.endIdle() ends the sessions of one load that nobody uses", a
     { 1: 0, 2: 1 },
   ]);
 });
+
+Deno.test("Sessions.end() ends a session that its client is done with, after the turn in progress", async () => {
+  using _clock = new FakeClock();
+  const { say, sessions, ended, seen, pins, openGate } = conversation();
+  await say("x");
+  const turn = say("wait");
+  await settled();
+  await sessions.end("model", undefined, "s");
+  assertEquals([endings(ended), sessions.size], [[], 0]);
+  const next = say("y"); // it begins a new one, behind the end of the old
+  openGate();
+  assertEquals(await turn, ["re: wait"]);
+  assertEquals(await next, ["re: y"]);
+  await settled();
+  assertEquals([endings(ended), ended[0]!.snapshot.turn, seen.at(-1), pins.held], [["s ended"], 2, undefined, {
+    1: 1,
+  }]);
+});
+
+Deno.test("Sessions.end() does nothing about a session that there is not", async () => {
+  const { sessions, ended, pins } = conversation();
+  await sessions.end("model", undefined, "none");
+  await sessions.end("model", "7", "none");
+  assertEquals([ended, pins.held], [[], {}]);
+});
+
+Deno.test("Sessions answers a turn of a session that its caller gives, and keeps nothing of it", async () => {
+  using _clock = new FakeClock();
+  const { say, seen, stored, sessions, ended, pins } = conversation();
+  const given = { id: "s", turn: 1, history: [{ role: "system", content: "be brief" }], state: undefined } as const;
+  assertEquals(await say("last", "s", { session: given }), ["re: last", "!."]);
+  assertEquals(await say("b", "s", { session: given }), ["re: b"]);
+  assertEquals(seen, [given, given]);
+  assertEquals([await stored(), sessions.size, pins.held], [undefined, 0, { 1: 0 }]);
+  assertEquals(endings(ended), ["s ended", "s ended"]); // the function's close hears of it
+  assertEquals(contents(ended[0]?.snapshot.history), ["be brief", "last", "re: last!"]);
+});
+
+Deno.test("Sessions lets a given session end with a turn that fails or is left", async () => {
+  using _clock = new FakeClock();
+  const { say, invoke, ended, pins } = conversation();
+  const session = { id: "s", turn: 0, history: [], state: undefined };
+  await assertFails("aborted", "failed", () => say("fail", "s", { session }));
+  assertEquals(endings(ended), []); // it said nothing
+  for await (const _piece of invoke(chatCall("wait", { session, sessionId: "s" }))) break;
+  await settled();
+  assertEquals([endings(ended), ended[0]?.snapshot.history.at(-1)?.interrupted], [["s ended"], true]);
+  assertEquals(pins.held, { 1: 0 });
+});

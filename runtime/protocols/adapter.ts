@@ -6,6 +6,7 @@ import type { Logger } from "../core/log.ts";
 import { mapValues } from "../core/map_values.ts";
 import type { ProcessMetrics } from "../core/metrics.ts";
 import { abortable, linkSignals } from "../core/signal.ts";
+import type { FunctionStatistics } from "../core/statistics.ts";
 import type { NamedTensors } from "../core/tensor.ts";
 import { NO_VALUES } from "../core/values.ts";
 
@@ -28,6 +29,16 @@ export interface SessionHolds {
   hold(model: string, version: string | undefined, id: string): () => void;
   /** Does so if the session exists, here or in a store that servers share; rejects where that cannot be reached. */
   holdExisting(model: string, version: string | undefined, id: string): Promise<(() => void) | undefined>;
+  /** Ends the session if it exists: its client is done with it. A turn in progress finishes, the next begins anew. */
+  end(model: string, version: string | undefined, id: string): Promise<void>;
+}
+
+/** Which functions are in service. */
+export interface Repository {
+  /** Puts every version of a function into service and loads it. Rejects where that fails. */
+  load(name: string): Promise<void>;
+  /** Takes every version of a function out of service until it is loaded again: calls in progress finish. */
+  unload(name: string): void;
 }
 
 /** What a protocol may use of the server. */
@@ -40,6 +51,10 @@ export interface AdapterHost {
   readonly health: HealthView;
   /** What keeps sessions alive. */
   readonly sessions: SessionHolds;
+  /** Which functions are in service. */
+  readonly repository: Repository;
+  /** What a version of a function has answered. */
+  readonly statistics: (name: string, version: string) => FunctionStatistics;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;
   /** The metrics of each of the server's processes, this one first; of those that answer. */

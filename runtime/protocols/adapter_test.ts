@@ -1,4 +1,4 @@
-import { assertEquals } from "tensorlet/assert";
+import { assert, assertEquals } from "tensorlet/assert";
 import { assertFails, floats, NEVER, predictCall } from "../../test/harness/calls.ts";
 import type { CatalogEntry } from "../core/catalog.ts";
 import { defineModel, resolveModel } from "../core/define.ts";
@@ -12,7 +12,7 @@ Deno.test("metadataParams() reads the keys that begin with param-", () => {
   assertEquals({ ...metadataParams(metadata, entry) }, { a: "1", b: "3", topK: "2" });
 });
 
-Deno.test("callBase() names the function that was found, and takes max_tokens 0 for none", () => {
+Deno.test("callBase() names the function that was found, takes max_tokens 0 for none, and knows when it was", () => {
   const rpc: RpcContext = {
     id: "r",
     signal: NEVER,
@@ -24,7 +24,9 @@ Deno.test("callBase() names the function that was found, and takes max_tokens 0 
     decodedAt: () => 0,
     maxMessageBytes: 1,
   };
-  const { id, model, version, revision, deadline, maxTokens } = callBase(rpc, entry, {});
+  const before = performance.now();
+  const { id, model, version, revision, deadline, maxTokens, receivedAt } = callBase(rpc, entry, {});
+  assert(before <= receivedAt! && receivedAt! <= performance.now());
   assertEquals([id, model, version, revision, deadline, maxTokens], ["r", "m", "3", 1, 5, undefined]);
   assertEquals(callBase(rpc, entry, {}, 4_294_967_295).maxTokens, 4_294_967_295);
 });

@@ -14,6 +14,10 @@ export interface MethodHandler {
   readonly handle: RpcMethod["handle"];
   /** A field of the request of many packed floats: where they are many they come as a Float32Array. */
   readonly requestFloats?: string;
+  /** Instead of the request message's own decoder; its bytes are well formed. */
+  readonly decode?: RpcMethod["decode"];
+  /** A message type of which `decode` makes no object for each element: its elements are not counted. */
+  readonly uncounted?: string;
   /** Instead of the response message's own encoder, which it gets. */
   readonly encode?: (message: unknown, encode: RpcMethod["encode"]) => Uint8Array;
 }
@@ -40,7 +44,11 @@ export function createService(
       name: methodName,
       clientStreaming: definition.requestStream,
       serverStreaming: definition.responseStream,
-      decode: createDecoder(wire, definition.requestDeserialize as Deserialize, handler.requestFloats),
+      decode: createDecoder(wire, {
+        deserialize: handler.decode ?? definition.requestDeserialize as Deserialize,
+        floatsName: handler.requestFloats,
+        uncounted: descriptor.messages.get(`.${handler.uncounted}`),
+      }),
       encode: handler.encode ? (message) => handler.encode!(message, encode) : encode,
       handle: handler.handle,
     };
@@ -48,21 +56,30 @@ export function createService(
   return { name, methods, file: descriptor.file };
 }
 
-type Deserialize = (bytes: Uint8Array) => object;
+type Deserialize = (bytes: Uint8Array) => unknown;
+
+interface DecoderOptions {
+  readonly deserialize: Deserialize;
+  readonly floatsName: string | undefined;
+  readonly uncounted: WireMessage | undefined;
+}
 
 /** Floats in more runs than that are left to protobufjs. */
 const MAX_RUNS = 1000;
 
-function createDecoder(wire: WireMessage, deserialize: Deserialize, floatsName?: string): RpcMethod["decode"] {
+function createDecoder(
+  wire: WireMessage,
+  { deserialize, floatsName, uncounted }: DecoderOptions,
+): RpcMethod["decode"] {
   const floatsNumber = [...wire.fields].find(([, { name }]) => name === floatsName)?.[0];
   return (bytes) => {
     try {
       const spans: Span[] = [];
       const watched = bytes.length < MIN_LARGE_BYTES ? undefined : floatsNumber;
-      checkWire(bytes, wire, watched, (...span) => spans.push(span));
+      checkWire(bytes, wire, { watched, onSpan: (...span) => spans.push(span), uncounted });
       if (spans.length === 0 || spans.length > MAX_RUNS) return deserialize(bytes);
       const { floats, rest } = cutFloats(bytes, spans);
-      return { ...deserialize(rest), [floatsName!]: floats };
+      return { ...deserialize(rest) as object, [floatsName!]: floats };
     } catch (error) {
       const why = error instanceof WireError ? error.message : "it is not a valid message";
       throw new ModelError("invalid_argument", `Cannot decode the request as ${wire.name}: ${why}`);

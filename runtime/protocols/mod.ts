@@ -4,7 +4,17 @@ import { health } from "./health/adapter.ts";
 import { inference } from "./inference/adapter.ts";
 import { inferenceV1 } from "./inference_v1/adapter.ts";
 import { metrics } from "./metrics/adapter.ts";
+import { oipV2 } from "./oip_v2/adapter.ts";
+import { openai } from "./openai/adapter.ts";
 import { reflection } from "./reflection/adapter.ts";
 
 /** The built-in protocols. */
-export const PROTOCOLS: readonly ProtocolAdapter[] = [inference, inferenceV1, metrics, health, reflection];
+export const PROTOCOLS: readonly ProtocolAdapter[] = [
+  inference,
+  inferenceV1,
+  oipV2,
+  health,
+  reflection,
+  openai,
+  metrics,
+];

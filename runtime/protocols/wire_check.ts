@@ -38,18 +38,27 @@ interface Cursor {
   readonly bytes: Uint8Array;
   readonly watched: number | undefined;
   readonly onSpan: OnSpan;
+  readonly uncounted: WireMessage | undefined;
   at: number;
   /** Repeated messages and numbers so far, of all fields together. */
   messages: number;
   varints: number;
 }
 
-/**
- * Throws a {@linkcode WireError} unless `bytes` are a well-formed message. `onSpan` is told where the fields of number
- * `watched` are in it, those of nested messages left out.
- */
-export function checkWire(bytes: Uint8Array, type: WireMessage, watched?: number, onSpan: OnSpan = () => {}): void {
-  checkMessage({ bytes, watched, onSpan, at: 0, messages: 0, varints: 0 }, bytes.length, type, 0);
+/** What else {@linkcode checkWire} does. */
+export interface WireCheckOptions {
+  /** The number of a field. */
+  readonly watched?: number | undefined;
+  /** Told where the fields of that number are, those of nested messages left out. */
+  readonly onSpan?: OnSpan;
+  /** A message type whose elements are not counted: whoever decodes it makes no object of each. */
+  readonly uncounted?: WireMessage | undefined;
+}
+
+/** Throws a {@linkcode WireError} unless `bytes` are a well-formed message. */
+export function checkWire(bytes: Uint8Array, type: WireMessage, options: WireCheckOptions = {}): void {
+  const { watched, onSpan = () => {}, uncounted } = options;
+  checkMessage({ bytes, watched, onSpan, uncounted, at: 0, messages: 0, varints: 0 }, bytes.length, type, 0);
 }
 
 function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: number): void {
@@ -64,10 +73,11 @@ function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: num
     const field = type.fields.get(number);
     const label = () => field ? `field "${field.name}" (${number})` : `field ${number}`;
     const isPacked = field?.packable === true && wireType === LENGTH;
+    const isCounted = field?.repeated === true && type !== cursor.uncounted;
     if (field && field.wireType !== wireType && !isPacked) {
       throw new WireError(`${label()} has wire type ${wireType}, wanted ${field.wireType}`);
     }
-    if (field?.repeated && field.wireType === VARINT && wireType === VARINT) countVarints(cursor, 1, label);
+    if (isCounted && wireType === VARINT) countVarints(cursor, 1, label);
     if (wireType !== LENGTH) {
       const content = cursor.at;
       skip(cursor, end, wireType, number, label, depth);
@@ -78,6 +88,7 @@ function checkMessage(cursor: Cursor, end: number, type: WireMessage, depth: num
     const fieldEnd = cursor.at + length;
     if (fieldEnd > end) throw new WireError(`${label()} of ${length} bytes is cut short by the end of its message`);
     onSpan?.(start, cursor.at, fieldEnd);
+    if (isCounted) countElements(cursor, fieldEnd, field!, label, isPacked);
     if (field) checkContent(cursor, fieldEnd, field, label, isPacked, depth);
     cursor.at = fieldEnd;
   }
@@ -91,9 +102,6 @@ function checkContent(
   packed: boolean,
   depth: number,
 ): void {
-  if (field.repeated && !packed && ++cursor.messages > MAX_MESSAGES) {
-    throw new WireError(`${label()} makes more than ${MAX_MESSAGES} repeated elements`);
-  }
   if (field.message) return checkMessage(cursor, end, field.message, depth + 1);
   const content = cursor.bytes.subarray(cursor.at, end);
   if (field.text && content.some((byte) => byte > 127)) {
@@ -104,13 +112,19 @@ function checkContent(
     }
   }
   if (!packed || content.length === 0) return;
-  if (field.wireType === VARINT) countVarints(cursor, content.length, label);
   const size = field.wireType === FIXED32 ? 4 : field.wireType === FIXED64 ? 8 : 0;
   const whole = size > 0 ? content.length % size === 0 : content.at(-1)! < 128;
   if (!whole) throw new WireError(`${label()} ends within an element`);
 }
 
-// A packed number takes a byte at least.
+function countElements(cursor: Cursor, end: number, field: WireField, label: () => string, packed: boolean): void {
+  if (!packed && ++cursor.messages > MAX_MESSAGES) {
+    throw new WireError(`${label()} makes more than ${MAX_MESSAGES} repeated elements`);
+  }
+  // A packed number takes a byte at least.
+  if (packed && field.wireType === VARINT) countVarints(cursor, end - cursor.at, label);
+}
+
 function countVarints(cursor: Cursor, count: number, label: () => string): void {
   cursor.varints += count;
   if (cursor.varints > MAX_VARINTS) throw new WireError(`${label()} makes more than ${MAX_VARINTS} repeated numbers`);

@@ -179,3 +179,22 @@ Deno.test("checkWire() bounds repeated messages and numbers: each takes many tim
   refuses('field "ints" (3) makes more than 10000 repeated numbers', ...many(101, tag(3, 2), 100, ...many(100, 1)));
   check(...many(20_000, tag(2, 5), 0, 0, 0, 0)); // a tensor's values, one by one
 });
+
+Deno.test("checkWire() does not count the elements of a type that makes no objects of them", () => {
+  const many = (count: number, ...field: readonly number[]) => Array.from({ length: count }, () => field).flat();
+  const inner = many(10_001, tag(2, 0), 1);
+  const COUNTED: WireMessage = {
+    name: "Counted",
+    fields: new Map([[2, { ...plain, name: "flags", wireType: 0, repeated: true, packable: true }]]),
+  };
+  const outer: WireMessage = {
+    name: "Outer",
+    fields: new Map([[4, { ...plain, name: "inner", wireType: 2, repeated: true, message: COUNTED }]]),
+  };
+  const length = [inner.length % 128 + 128, Math.floor(inner.length / 128) % 128 + 128, inner.length >> 14];
+  const message = Uint8Array.from([tag(4, 2), ...length, ...inner]);
+  assertThrows(() => checkWire(message, outer), WireError, "more than 10000 repeated numbers");
+  checkWire(message, outer, { uncounted: COUNTED });
+  const crowd = Uint8Array.from(many(10_001, tag(4, 2), 0));
+  assertThrows(() => checkWire(crowd, outer, { uncounted: COUNTED }), WireError, "more than 10000 repeated elements");
+});

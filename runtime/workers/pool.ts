@@ -64,6 +64,7 @@ export class Pool implements Deployment {
   /** Launches in progress, those that came too late for their call among them. */
   readonly #launched = new Set<Promise<unknown>>();
   readonly #vanishing = new Set<Promise<void>>();
+  #isUnloaded = false;
   #calls = 0;
   #failures = 0;
   #trouble = "cannot be loaded";
@@ -114,9 +115,17 @@ export class Pool implements Deployment {
   }
 
   async start(): Promise<void> {
+    this.#isUnloaded = false;
     const wanted = Math.max(1, this.#min);
     while (this.#members.size + this.#launching.length < wanted) this.#launch();
     await Promise.all(this.#launching);
+  }
+
+  unload(): void {
+    this.#isUnloaded = true;
+    clearTimeout(this.#retryTimer);
+    for (const member of this.#members) if (member.busy === 0 && !member.leaving) this.#end(member);
+    if (this.#members.size + this.#launching.length === 0) this.#setState("unloaded");
   }
 
   readonly invoke = (call: Call): AsyncIterable<Reply, void, undefined> => {
@@ -138,6 +147,7 @@ export class Pool implements Deployment {
     const stopwatch = observer && new Stopwatch(observer, this.description, call);
     return around<Reply>({
       enter: () => {
+        if (this.#isUnloaded) throw this.#unloadedError();
         this.#calls++;
         const free = this.#freeMember(call);
         if (!free) return this.#waitForMember(call).then((found) => void (member = found), this.#refuse);
@@ -228,6 +238,7 @@ export class Pool implements Deployment {
       member.busy++;
       next.take(member);
     } else if (member.busy === 0) {
+      if (this.#isUnloaded && !member.leaving) return void this.#end(member);
       member.idleSince = Date.now();
       this.#armIdle();
     }
@@ -243,7 +254,7 @@ export class Pool implements Deployment {
   }
 
   #keepMinimum(): void {
-    if (this.#drained || this.#pauses) return;
+    if (this.#drained || this.#pauses || this.#isUnloaded) return;
     while (this.#staying + this.#launching.length < this.#min) this.#launch();
   }
 
@@ -331,7 +342,8 @@ export class Pool implements Deployment {
       member.busy++;
       waiting.take(member);
     }
-    this.#armIdle();
+    if (this.#isUnloaded && member.busy === 0) this.#end(member);
+    else this.#armIdle();
     return member;
   }
 
@@ -348,7 +360,7 @@ export class Pool implements Deployment {
     if (this.#members.size === 0) this.#setState("failed");
     // No call may come for a warm function that failed: health keeps them away.
     clearTimeout(this.#retryTimer);
-    if (this.#drained || this.#min === 0) return;
+    if (this.#drained || this.#min === 0 || this.#isUnloaded) return;
     this.#retryTimer = setTimeout(() => {
       this.#retryAt = 0; // a timer may be a little early
       this.#keepMinimum();
@@ -381,9 +393,13 @@ export class Pool implements Deployment {
     this.#launchForQueue();
     this.#keepMinimum();
     if (this.#members.size + this.#launching.length > 0) return;
-    this.#setState(this.#pauses ? "failed" : "registered");
+    this.#setState(this.#isUnloaded ? "unloaded" : this.#pauses ? "failed" : "registered");
     for (const waiting of this.#queue) waiting.refuse(this.#loadFailure());
     this.#queue.clear();
+  }
+
+  #unloadedError(): ModelError {
+    return new ModelError("unavailable", `Function "${this.description.name}" is unloaded: it is to be loaded first`);
   }
 
   #loadFailure(cause?: unknown): ModelError {
@@ -421,7 +437,9 @@ export class Pool implements Deployment {
   async #end(member: PoolMember): Promise<void> {
     member.leaving = true;
     this.#members.delete(member);
-    if (this.#members.size + this.#launching.length === 0 && this.#state === "ready") this.#setState("registered");
+    if (this.#members.size + this.#launching.length === 0 && this.#state === "ready") {
+      this.#setState(this.#isUnloaded ? "unloaded" : "registered");
+    }
     await this.#closeInstance(member.instance);
   }
 

@@ -1,5 +1,5 @@
 // The four modes against a real server.
-import { ClientError, createClient } from "tensorlet/client";
+import { ClientError, createClient, declareModel } from "tensorlet/client";
 import { defineModel, mapNumeric, tensor } from "tensorlet";
 import { assertEquals, assertRejects, assertStringIncludes } from "tensorlet/assert";
 import { serveModels } from "../harness/grpc_client.ts";
@@ -77,7 +77,7 @@ Deno.test("client: what is no tensor of the function is said by name", async () 
   );
   assertEquals(
     await failure({ image, gain: Float64Array.of(1) }),
-    'Cannot send the inputs: "mask" is missing, wanted "image", "mask", "gain", in this order',
+    'Cannot send the inputs: "mask" is missing, wanted "image", "mask", "gain"',
   );
   assertEquals(
     await failure({ image: mask, mask }),
@@ -85,6 +85,22 @@ Deno.test("client: what is no tensor of the function is said by name", async () 
   );
   const torn = { dtype: "float32", shape: [2], data: image };
   assertEquals(await failure({ image: torn, mask }), 'Cannot send input "image": 1 elements do not fill shape [2]');
+});
+
+Deno.test("client: any tensor that may be left out is, and a declaration does for a definition", async () => {
+  const specs = {
+    input: { mask: { dtype: "bool", optional: true }, x: { dtype: "int8" }, gain: { dtype: "int8", optional: true } },
+    output: { x: { dtype: "int8" }, given: { dtype: "string" } },
+  } as const;
+  const pick = defineModel({ ...specs, predict: ({ x, ...others }) => ({ x: x.data, given: Object.keys(others) }) });
+  await using served = await serveModels({ pick });
+  await using client = createClient(served.address, { model: "pick", definition: declareModel(specs) });
+  const x = Int8Array.of(7);
+  for (const others of [{}, { mask: Uint8Array.of(1) }, { gain: x }, { gain: x, mask: Uint8Array.of(1) }]) {
+    const { output } = await client.predict({ ...others, x });
+    assertEquals(output.x, tensor("int8", [7]));
+    assertEquals(output.given.data.toSorted(), Object.keys(others).toSorted());
+  }
 });
 
 Deno.test("client: stream gives tokens", async () => {

@@ -1,7 +1,10 @@
 // GET /metrics, after calls of all modes over their protocols: bytes in and out.
 import { defineModel, ModelError } from "tensorlet";
 import { assert, assertEquals } from "tensorlet/assert";
-import { createTestServer, type TestServer } from "tensorlet/testing";
+import { createTestServer, type ProtocolAdapter, type TestServer } from "tensorlet/testing";
+import { findEntry } from "../../runtime/core/catalog.ts";
+import { callBase } from "../../runtime/protocols/adapter.ts";
+import { metrics } from "../../runtime/protocols/metrics/adapter.ts";
 import { settled } from "../harness/clock.ts";
 import { type Exposition, parseExposition } from "../harness/exposition.ts";
 import { call } from "../harness/messages.ts";
@@ -141,4 +144,27 @@ Deno.test("/metrics has the size of each batch that was gathered, and the wait o
   assertEquals(metrics.sum("tensorlet_batch_size_count"), 1);
   assertEquals(metrics.sum("tensorlet_batch_size_bucket", `le="2"`), 0);
   assertEquals(metrics.sum("tensorlet_batch_size_bucket", `le="4"`), 1);
+});
+
+Deno.test("/metrics counts what fails over HTTP before it calls a function, under the name of the protocol", async () => {
+  const ownProtocol: ProtocolAdapter = ({ invoke, catalog }) => ({
+    http: [{
+      method: "GET",
+      path: "/call/:model",
+      async handle(_request, http) {
+        const entry = findEntry(catalog, http.params.model!, "predict", "model");
+        for await (const _ of invoke({ ...callBase(http, entry, {}), kind: "predict", input: {} }));
+        return new Response("done");
+      },
+    }],
+  });
+  await using server = await createTestServer({ empty: defineModel({ predict: () => [] }) }, {
+    adapters: [ownProtocol, metrics],
+  });
+  const get = async (path: string) => (await server.fetch(new Request(`http://localhost${path}`))).status;
+  assertEquals([await get("/call/empty"), await get("/call/other"), await get("/call/another")], [200, 404, 404]);
+  assertEquals([...(await scrape(server)).of("tensorlet_requests_total")], [
+    [`kind="predict",model="empty",version="1",protocol="own_protocol",code="ok"`, 1],
+    [`kind="",model="",version="",protocol="own_protocol",code="not_found"`, 2],
+  ]);
 });

@@ -68,6 +68,7 @@ Deno.test("ServerReflectionInfo lists the services and gives their files", async
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+    "inference.GRPCInferenceService",
     "inference.InferenceService",
     "inference.v1.ModelInference",
   ]);

@@ -24,7 +24,7 @@ class Server:
         """args are the server's options, run_args Deno's; env is added to ours."""
         deno = deno or os.environ.get("E2E_DENO", "deno")
         self.command = shlex.split(deno) + ["run", "-A"] + list(run_args) + ["mod.ts", functions, "--host", "127.0.0.1", "--port", str(port)] + list(args)
-        self.lines, self.port, self.host = [], port, "127.0.0.1"
+        self.lines, self.port, self.host, self.http = [], port, "127.0.0.1", None
         self._found, self._exited = queue.Queue(), threading.Event()
         # A session of its own: a wrapper (npx) and its children can then be ended together.
         self.proc = subprocess.Popen(self.command, cwd=ROOT, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL,
@@ -38,6 +38,8 @@ class Server:
             self.lines.append(line.rstrip("\n"))
             m = re.search(r"grpc://(\[[^\]]+\]|[^\s:/]+):(\d+)", line)
             if m:
+                http = re.search(r" and (http://\S+)", line)
+                self.http = http and http.group(1)
                 self._found.put(int(m.group(2)))
         self._found.put(None)
 

@@ -15,12 +15,8 @@ fail() {
 
 # run_suite PROGRAM [DENO COMMAND] [OPTION ...]: DENO COMMAND is one word as the shell sees it, "deno" by default.
 run_suite() {
-  local program=$1 deno=deno candidate python=
+  local program=$1 candidate python=
   shift
-  if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
-    deno=$1
-    shift
-  fi
   for candidate in "${PYTHON:-python3}" /usr/bin/python3; do
     if "$candidate" -c "import grpc, numpy, google.protobuf" 2>/dev/null; then
       python=$candidate
@@ -28,16 +24,39 @@ run_suite() {
     fi
   done
   [ -n "$python" ] || fail "no python3 has grpcio, protobuf and numpy (see setup.sh)"
+  prepare
+  "$here/stubs.sh" "$python" "$tmp/stubs" || fail "the stubs need grpcio-tools, or protoc with grpc_python_plugin"
+  PYTHONPATH="$tmp/stubs" run_program "$python" "$program" "$@"
+}
 
+# run_with_package PACKAGE PROGRAM [DENO COMMAND] [OPTION ...]: the same with a package of PyPI, in an environment of its own.
+run_with_package() {
+  local package=$1 program=$2
+  shift 2
+  prepare
+  "${PYTHON:-python3}" -m venv "$tmp/venv" && "$tmp/venv/bin/pip" install --quiet "$package" ||
+    fail "$package needs a python3 with venv, and pip"
+  run_program "$tmp/venv/bin/python" "$program" "$@"
+}
+
+prepare() {
   tmp=$(mktemp -d)
   child=
   trap cleanup EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  "$here/stubs.sh" "$python" "$tmp/stubs" || fail "the stubs need grpcio-tools, or protoc with grpc_python_plugin"
+}
 
+# run_program PYTHON PROGRAM [DENO COMMAND] [OPTION ...]
+run_program() {
+  local python=$1 program=$2 deno=deno
+  shift 2
+  if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
+    deno=$1
+    shift
+  fi
   # In the background, so that the traps run while it works.
-  PYTHONPATH="$tmp/stubs" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 E2E_DENO="$deno" "$python" "$here/$program" "$@" &
+  PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 E2E_DENO="$deno" "$python" "$here/$program" "$@" &
   child=$!
   wait "$child"
   local status=$?

@@ -7,6 +7,8 @@ const PROTOS = decodeURIComponent(new URL("../../protos/", import.meta.url).path
 // deno-lint-ignore no-explicit-any
 type Message = any;
 
+const OIP = "inference.GRPCInferenceService";
+
 const METHODS = {
   tensors: ["inference.proto", "inference.InferenceService", "Predict", "InferenceRequest", "InferenceResponse"],
   predict: v1("Predict", "PredictRequest", "PredictResponse"),
@@ -16,6 +18,24 @@ const METHODS = {
   check: health("Check", "HealthCheckRequest", "HealthCheckResponse"),
   watch: health("Watch", "HealthCheckRequest", "HealthCheckResponse"),
   list: health("List", "HealthListRequest", "HealthListResponse"),
+  infer: oip("ModelInfer"),
+  streamInfer: [
+    "inference/grpc_predict_v2.proto",
+    OIP,
+    "ModelStreamInfer",
+    "ModelInferRequest",
+    "ModelStreamInferResponse",
+  ],
+  serverLive: oip("ServerLive"),
+  serverReady: oip("ServerReady"),
+  modelReady: oip("ModelReady"),
+  serverMetadata: oip("ServerMetadata"),
+  modelMetadata: oip("ModelMetadata"),
+  modelConfig: oip("ModelConfig"),
+  modelStatistics: oip("ModelStatistics"),
+  repositoryIndex: oip("RepositoryIndex"),
+  repositoryLoad: oip("RepositoryModelLoad"),
+  repositoryUnload: oip("RepositoryModelUnload"),
   reflect: [
     "grpc/reflection/v1/reflection.proto",
     "grpc.reflection.v1.ServerReflection",
@@ -33,6 +53,10 @@ function v1(method: string, request: string, response: string): MethodParts {
 
 function health(method: string, request: string, response: string): MethodParts {
   return ["grpc/health/v1/health.proto", "grpc.health.v1.Health", method, request, response];
+}
+
+function oip(method: string): MethodParts {
+  return ["inference/grpc_predict_v2.proto", OIP, method, `${method}Request`, `${method}Response`];
 }
 
 const loaded = new Map<string, PackageDefinition>();

@@ -19,14 +19,16 @@ Deno.test("processes: whichever is asked has the metrics of all, and of those th
   };
   const pids = server.children();
   using connected = await connectToEach(Number(port), pids);
-  const before = (await scrape()).sum("tensorlet_requests_total");
+  const counts = ({ sum }: Exposition) =>
+    ["1", "2"].map((n) => sum("tensorlet_requests_total", `model="pid"`, `code="ok"`, `process="${n}"`));
+  const before = counts(await scrape());
   for (const [i, client] of connected.clients.entries()) {
     for (let calls = 0; calls <= i; calls++) assertEquals(await pidBehind(client), pids[i]);
   }
   for (let i = 0; i < 6; i++) {
     const metrics = await scrape();
-    assertEquals(metrics.sum("tensorlet_requests_total", `model="pid"`, `code="ok"`), before + 3);
-    assertEquals(metrics.sum("tensorlet_instances", `model="pid"`), 2);
+    assertEquals(counts(metrics), [before[0]! + 1, before[1]! + 2]);
+    assertEquals(["1", "2"].map((n) => metrics.sum("tensorlet_instances", `process="${n}"`)), [1, 1]);
     assertEquals([...metrics.of("tensorlet_processes")], [[`state="up"`, 2], [`state="silent"`, 0]]);
     assertEquals(metrics.sum("tensorlet_build_info"), 1);
   }
@@ -34,7 +36,8 @@ Deno.test("processes: whichever is asked has the metrics of all, and of those th
   Deno.kill(pids[0]!, "SIGKILL");
   await server.stderr.find(/ready process=1/);
   const after = await scrape();
-  assertEquals(after.sum("tensorlet_process_restarts_total"), 1);
+  assertEquals([...after.of("tensorlet_process_restarts_total").values()].sort(), [0, 1]);
+  assertEquals(counts(after), [0, before[1]! + 2]);
   assertEquals([...after.of("tensorlet_processes")], [[`state="up"`, 2], [`state="silent"`, 0]]);
   Deno.kill(server.pid, "SIGTERM");
   assertEquals((await server.status).code, 0);

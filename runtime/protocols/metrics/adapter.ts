@@ -1,4 +1,4 @@
-// Metrics in Prometheus' text format: what the server's processes count, summed.
+// Metrics in Prometheus' text format: what all of the server's processes count.
 import denoJson from "../../../deno.json" with { type: "json" };
 import type { MetricFamily, ProcessMetrics } from "../../core/metrics.ts";
 import type { ProtocolAdapter } from "../adapter.ts";
@@ -20,8 +20,8 @@ export const metrics: ProtocolAdapter = (host) => ({
       // It takes 0.1 s, which a server's start need not wait for.
       const { AggregatorRegistry } = await import("prom-client");
       const processes: ProcessMetrics[] = [[BUILD], ...await host.metrics()];
-      const summed = AggregatorRegistry.aggregate(processes.map((families) => [...families]));
-      return new Response(await summed.metrics(), { headers: { "content-type": summed.contentType } });
+      const all = AggregatorRegistry.aggregate(processes.map((families) => [...families]));
+      return new Response(await all.metrics(), { headers: { "content-type": all.contentType } });
     },
   }],
 });

@@ -1,0 +1,3 @@
+import { defineModel } from "tensorlet";
+
+export default defineModel({ predict: (inputs) => inputs });
