@@ -67,7 +67,7 @@ export function requestLog({ log, accessLog, protocol, meterOf }: LogOptions): I
   };
 }
 
-/** The line of a request that failed before it became a call: nobody knows its function, or it cannot be read. */
+/** The line of a request that failed outside of a call: its function is not known, it cannot be read, or its answer not sent. */
 export function logRefused(
   log: Logger,
   protocol: string,

@@ -130,6 +130,8 @@ Deno.test("traces: a call of each mode at each level continues its client's, and
     if (told !== undefined) assertEquals(told, `00-${trace.traceId}-${span.spanId}-01`);
     const line = only(log.filter((each) => each.message === "call" && each.trace_id === trace.traceId));
     assertEquals([line.span_id, line.method, line.model, line.code], [span.spanId, method, name, "ok"]);
+    assertEquals([line.level, line.transport, typeof line.queueMs], ["info", "grpc", "number"]);
+    assertStringIncludes(`${line.peer}`, "127.0.0.1:");
   }
 });
 
