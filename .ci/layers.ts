@@ -38,6 +38,7 @@ const SUPERVISOR = [
   "runtime/host/heartbeat.ts",
   "runtime/host/keep_alive.ts",
   "runtime/host/log_format.ts",
+  "runtime/host/ports.ts",
   "runtime/host/shared_folder.ts",
   "runtime/host/slot.ts",
   "runtime/host/status.ts",

@@ -202,7 +202,7 @@ class Workspace implements AsyncDisposable {
   }
 
   #withPort(text: string): string {
-    return text.replaceAll(/\b50051\b/g, this.#port).replaceAll(/(?<=:|--http-port )8080\b/g, this.#httpPort);
+    return text.replaceAll(/\b50051\b/g, this.#port).replaceAll(/\b8080\b/g, this.#httpPort);
   }
 
   /** Names a tool that the block needs and this machine lacks. */
@@ -248,7 +248,7 @@ class Workspace implements AsyncDisposable {
     const callsServer = text.split("\n").some((line) => CALLS_SERVER.test(line) && !/^\s*(\/\/|#)/.test(line));
     if (!callsServer || STARTS_SERVER.test(text) || /\bserve\(/.test(text)) return void await body();
     const server = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "mod.ts", ...text.includes(":8080") ? ["--http-port", this.#httpPort] : []],
+      args: ["run", "-A", "mod.ts"],
       cwd: this.#path,
       env: this.#env,
       stdout: "null",

@@ -10,6 +10,7 @@ import { option, parse, setUp, wholeNumber } from "./options.ts";
 import type { ProcessCount } from "./processes.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
+const DEFAULT_HTTP_PORT = 8080;
 
 const OTHER_COMMANDS = `
 Other commands:
@@ -25,6 +26,8 @@ export interface Config extends Limits {
   readonly port: number;
   /** For HTTP; undefined = none. */
   readonly httpPort: number | undefined;
+  /** It is not the default, so it has to be had. */
+  readonly hasChosenHttpPort: boolean;
   /** Whose pages may call from a browser. */
   readonly corsOrigins: readonly string[];
   /** How many processes serve. */
@@ -57,7 +60,8 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addOption(option("--host <name>", "address to listen on", "127.0.0.1"))
     .addOption(portOption("port to listen on, 0 = any"))
     .addOption(
-      option("--http-port <number>", "port to listen on for HTTP, 0 = any, off = none", "off").argParser(httpPort),
+      option("--http-port <number>", "port to listen on for HTTP, 0 = any, off = none", DEFAULT_HTTP_PORT)
+        .argParser(parseHttpPort),
     )
     .addOption(
       option("--cors-origins <origins>", "whose pages may call from a browser, with commas between, * = any", "")
@@ -105,15 +109,18 @@ export function parseConfig(args: readonly string[], version: string): Config | 
     .addHelpText("after", OTHER_COMMANDS);
   setUp(command, (text) => print += text);
   if (!parse(command, args)) return { print };
-  type Options = Omit<Config, "functionsDir" | "hostname" | "sessions" | "hasChosenSessions"> & {
+  type Derived = "functionsDir" | "hostname" | "httpPort" | "hasChosenHttpPort" | "sessions" | "hasChosenSessions";
+  type Options = Omit<Config, Derived> & {
     readonly host: string;
+    readonly httpPort: number | "off";
     readonly sessions: string;
   };
-  const { host, ...options } = command.opts<Options>();
+  const { host, httpPort, ...options } = command.opts<Options>();
+  const hasChosenHttpPort = command.getOptionValueSource("httpPort") !== "default";
   return {
     ...options,
-    // commander does not parse defaults
-    httpPort: typeof options.httpPort === "number" ? options.httpPort : undefined,
+    httpPort: httpPort === "off" ? undefined : hasChosenHttpPort || options.port !== 0 ? httpPort : 0,
+    hasChosenHttpPort,
     corsOrigins: options.corsOrigins || [],
     sessions: storeOf(options.sessions, command.getOptionValueSource("sessions")),
     hasChosenSessions: command.getOptionValueSource("sessions") !== "default",
@@ -203,8 +210,8 @@ function portOption(description: string): Option {
   return option("--port <number>", description, 50051).argParser(wholeNumber(0, 65_535));
 }
 
-function httpPort(text: string): number | undefined {
-  return text === "off" ? undefined : wholeNumber(0, 65_535)(text);
+function parseHttpPort(text: string): number | "off" {
+  return text === "off" ? text : wholeNumber(0, 65_535)(text);
 }
 
 function origins(text: string): readonly string[] {

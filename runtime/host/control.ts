@@ -28,6 +28,8 @@ export interface Settings {
   readonly port: number;
   /** For HTTP; 0 = any, undefined = none. */
   readonly httpPort: number | undefined;
+  /** It is not the default, so it has to be had. */
+  readonly hasChosenHttpPort: boolean;
   /** How many processes are to serve. */
   readonly processes: number;
   readonly graceMs: number;

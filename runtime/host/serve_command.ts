@@ -10,6 +10,7 @@ import { ConfigError } from "./error.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { formatListing, httpUrl } from "./listing.ts";
 import { createStderrLogger } from "./log_format.ts";
+import { httpPortOf } from "./ports.ts";
 import { type ProcessServer, serve } from "./serve.ts";
 import { removeFolder } from "./shared_folder.ts";
 import { mergeStatuses, statusOf } from "./status.ts";
@@ -93,7 +94,14 @@ async function listen(
 ): Promise<ProcessServer> {
   const { hostname, corsOrigins, graceMs, isolation, watch, accessLog } = config;
   const { port, httpPort, reusePort, verdicts, isCareful, restarts } = start ??
-    { port: config.port, httpPort: config.httpPort, reusePort: false, verdicts: {}, isCareful: false, restarts: 0 };
+    {
+      port: config.port,
+      httpPort: httpPortOf(config, log),
+      reusePort: false,
+      verdicts: {},
+      isCareful: false,
+      restarts: 0,
+    };
   try {
     return await serve(config.functionsDir, {
       grpc: { hostname, port, reusePort },

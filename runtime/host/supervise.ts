@@ -2,12 +2,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { formatAddress } from "./address.ts";
 import type { ProcessEvents, ServerProcess } from "./child.ts";
-import { type FromChild, SIGNALS, type StopSignal, SUPERVISED, type ToChild } from "./control.ts";
+import { type FromChild, type Settings, SIGNALS, type StopSignal, SUPERVISED, type ToChild } from "./control.ts";
 import { openControlSocket } from "./control_socket.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { keepAlive } from "./keep_alive.ts";
 import { createStderrLogger } from "./log_format.ts";
 import { wrapper } from "../workers/wrapper.ts";
+import { httpPortOf, isTaken } from "./ports.ts";
 import { makeFolder, removeFolder } from "./shared_folder.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -20,7 +21,8 @@ export async function supervise(command: readonly string[]): Promise<number> {
   const supervisor = new Supervisor({
     spawn: (events) => spawnServer(command, events),
     createLog: (settings) => settings ? log = createStderrLogger(settings.logFormat, settings.logLevel) : log,
-    refusesPort: ({ hostname, port, httpPort = 0 }) => refusesPort(hostname, port) || refusesPort(hostname, httpPort),
+    refusesPort: (settings) => refusesPort(settings.hostname, settings.port) || refusesHttpPort(settings),
+    httpPortOf: (settings) => httpPortOf(settings, log),
     makeFolder: () => folder = makeFolder(),
     reusePort: Deno.build.os === "linux",
     onListening: (port) => closeSocket = openControlSocket(port, () => supervisor.status(), log),
@@ -45,18 +47,14 @@ function onSignal(signal: Deno.Signal, listener: () => void): () => void {
   return () => Deno.removeSignalListener(signal, listener);
 }
 
-// A socket that does not share its port finds others, even one that does: another tensorlet's.
+function refusesHttpPort({ hostname, httpPort = 0, hasChosenHttpPort }: Settings): boolean {
+  return hasChosenHttpPort && refusesPort(hostname, httpPort);
+}
+
 function refusesPort(hostname: string, port: number): boolean {
-  if (port === 0) return false;
-  try {
-    Deno.listen({ hostname, port }).close();
-    return false;
-  } catch (error) {
-    // Anything else the child meets as well, and says so.
-    if (!(error instanceof Deno.errors.AddrInUse)) return false;
-    console.error(`error: Cannot listen on ${formatAddress({ hostname, port })}: the port is taken`);
-    return true;
-  }
+  if (!isTaken(hostname, port)) return false;
+  console.error(`error: Cannot listen on ${formatAddress({ hostname, port })}: the port is taken`);
+  return true;
 }
 
 // Deno's parser of baggage, which nothing here reads, throws: a call with one that is malformed would never be answered.

@@ -16,6 +16,8 @@ export interface SupervisorOptions {
   readonly createLog: (settings: Settings | undefined) => Logger;
   /** Whether nobody may listen there, because somebody does; says so. */
   readonly refusesPort: (settings: Settings) => boolean;
+  /** The port for HTTP; undefined = none. */
+  readonly httpPortOf: (settings: Settings) => number | undefined;
   /** Makes a folder for what several processes share; undefined where it cannot, which it has said. */
   readonly makeFolder: () => string | undefined;
   /** Whether two processes can listen at the same time. */
@@ -137,7 +139,7 @@ export class Supervisor {
       child.kill();
       return this.#finish(USAGE_ERROR);
     }
-    const httpPort = hasServed ? this.#httpPort : settings.httpPort;
+    const httpPort = this.#httpPort;
     child.send({
       type: "start",
       port: hasServed ? this.#port : settings.port,
@@ -156,6 +158,7 @@ export class Supervisor {
   #prepare(settings: Settings): boolean {
     // Where nobody has been asked to share the port, somebody else holds it. Our own children share it.
     if (this.#options.refusesPort(settings)) return false;
+    this.#httpPort = this.#options.httpPortOf(settings);
     if (!this.#isOneOfMany) return true;
     this.#folder ??= this.#options.makeFolder();
     return this.#folder !== undefined;

@@ -84,6 +84,17 @@ Deno.test("Supervisor ends with 2 where the port is taken", async () => {
   assertEquals([rig.code, rig.last.isKilled, rig.last.sent, rig.records], [2, true, [], []]);
 });
 
+Deno.test("Supervisor decides about HTTP once: a replacement is not asked", async () => {
+  for (const found of [8081, undefined]) {
+    using rig = new Rig({ httpPortOf: () => found });
+    const first = rig.last.says({ type: "hello", settings: SETTINGS });
+    first.says({ type: "listening", port: PORT, ...found !== undefined && { httpPort: found } }).exits(CRASH);
+    await rig.clock.advance(0);
+    const next = rig.last.says({ type: "hello", settings: { ...SETTINGS, httpPort: 8080 } });
+    assertEquals([first.start.httpPort, next.start.httpPort], [found, found]);
+  }
+});
+
 Deno.test("Supervisor retires a process that is unfit when another one is ready", async () => {
   using rig = new Rig();
   const old = rig.last.serves();

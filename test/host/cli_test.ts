@@ -52,7 +52,7 @@ Deno.test("cli: says what it serves and how to call it, and stops with 0 on SIGT
   const stdout = readerOf(child.stdout);
   const stderr = readerOf(child.stderr);
   const listing = await readUntil(stdout, "ChatStream\n");
-  assertMatch(listing, /functions on grpc:\/\/127\.0\.0\.1:\d+\n/);
+  assertMatch(listing, /functions on grpc:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+\n/);
   assertMatch(listing, /chunks@1 +predict stream batch +float32\[2\] -> float32\[1\]/);
   assertStringIncludes(listing, "grpcurl -plaintext");
   await readUntil(stderr, "ready");
@@ -131,8 +131,8 @@ Deno.test("cli: a taken port is one line and status 2", async () => {
   assertEquals([code, stderr], [2, `error: Cannot listen on 127.0.0.1:${port}: the port is taken\n`]);
 });
 
-Deno.test("cli: HTTP is served where it is asked for, and a taken port is refused", async () => {
-  const child = command([FUNCTIONS, "--port", "0", "--http-port", "0"]).spawn();
+Deno.test("cli: HTTP is served too, and a taken port is refused where it was asked for", async () => {
+  const child = command([FUNCTIONS, "--port", "0"]).spawn();
   const stdout = readerOf(child.stdout);
   const listing = await readUntil(stdout, "ChatStream\n");
   const [, url] = /on grpc:\/\/127\.0\.0\.1:\d+ and (http:\/\/127\.0\.0\.1:\d+)\n/.exec(listing) ?? [];

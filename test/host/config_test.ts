@@ -47,9 +47,15 @@ Deno.test("parseConfig() takes switches, and their variables for what they say",
 });
 
 Deno.test("parseConfig() takes a port for HTTP, and whose pages may call", () => {
-  assertEquals([parse().httpPort, parse().corsOrigins], [undefined, []]);
-  assertEquals([parse("--http-port", "0").httpPort, parse("--http-port", "off").httpPort], [0, undefined]);
-  withEnv({ TENSORLET_HTTP_PORT: "8080" }, () => assertEquals(parse().httpPort, 8080));
+  const http = (...args: readonly string[]) => {
+    const { httpPort, hasChosenHttpPort } = parse(...args);
+    return [httpPort, hasChosenHttpPort];
+  };
+  assertEquals([http(), http("--port", "1"), http("--port", "0")], [[8080, false], [8080, false], [0, false]]);
+  assertEquals([http("--http-port", "0"), http("--http-port", "off")], [[0, true], [undefined, true]]);
+  assertEquals(http("--port", "0", "--http-port", "8080"), [8080, true]);
+  withEnv({ TENSORLET_HTTP_PORT: "8081" }, () => assertEquals(http("--port", "0"), [8081, true]));
+  assertEquals(parse().corsOrigins, []);
   assertEquals(parse("--cors-origins", "https://a.example, http://b.example:1").corsOrigins, [
     "https://a.example",
     "http://b.example:1",

@@ -9,6 +9,7 @@ const SETTINGS: Settings = {
   hostname: "127.0.0.1",
   port: 0,
   httpPort: undefined,
+  hasChosenHttpPort: false,
   processes: Number(Deno.args[1] ?? 1),
   graceMs: 10_000,
   drainMs: 20_000,
