@@ -9,7 +9,7 @@ Deno.test("httpPortOf() leaves a default port to whoever has it, and says so", (
   const log = createLogger(({ message }) => warnings.push(message));
   const of = (httpPort: number | undefined, hasChosenHttpPort: boolean) =>
     httpPortOf({ hostname, httpPort, hasChosenHttpPort }, log);
-  const other = Deno.listen({ hostname, port: 0, reusePort: true });
+  const other = Deno.listen({ hostname, port: 0 });
   const { port } = other.addr as Deno.NetAddr;
   assertEquals([of(port, false), of(port, true)], [undefined, port]);
   assertEquals(warnings, [`no HTTP: ${hostname}:${port} is taken; --http-port chooses another port`]);
