@@ -92,6 +92,7 @@ export type {
   HealthView,
   HttpContext,
   HttpRoute,
+  ProcessPlace,
   ProtocolAdapter,
   ProtocolEndpoints,
   ProtoFile,
@@ -100,9 +101,11 @@ export type {
   RpcContext,
   RpcMethod,
   RpcService,
+  ServerAddresses,
   ServingStatus,
   SessionHolds,
 } from "./runtime/protocols/adapter.ts";
+export type { ActivityCounts, ActivityView, LatencyView } from "./runtime/core/activity.ts";
 export type { FunctionStatus } from "./runtime/host/status.ts";
 export type { Isolation } from "./runtime/host/manifest.ts";
 export type {

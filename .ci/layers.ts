@@ -96,6 +96,12 @@ export const TABLE: readonly Row[] = [
   { modules: "runtime/protocols/codec.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: "runtime/protocols/descriptor.ts", may: [CORE, PROTOCOL_SHARED, "npm:@grpc/proto-loader"] },
   { modules: PROTOCOL_SHARED, may: [CORE, PROTOCOL_SHARED] },
+  // It gives out the wire contracts as texts.
+  {
+    modules: "runtime/protocols/console/files.ts",
+    may: [CORE],
+    dynamic: ["runtime/protocols/console/static/**", "protos/**"],
+  },
   {
     modules: "runtime/protocols/metrics/**",
     may: [CORE, PROTOCOL_SHARED, "runtime/protocols/metrics/**", "deno.json"],
@@ -277,8 +283,8 @@ function matcher(globs: readonly string[], values?: Readonly<Record<string, stri
 }
 
 const SOURCES = /\.(ts|js|py|go|sh)$/;
-// What tools put there, and what they generate.
-const SKIPPED = new Set([".git", "node_modules", "coverage", "__pycache__", "gen"]);
+// What tools put there, what they generate, and what others wrote.
+const SKIPPED = new Set([".git", "node_modules", "coverage", "__pycache__", "gen", "vendor"]);
 
 async function* walk(folder: URL, prefix = ""): AsyncGenerator<string> {
   const entries = await Array.fromAsync(Deno.readDir(folder));

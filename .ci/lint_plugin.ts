@@ -25,7 +25,7 @@ const DEFAULT_EXPORTS = [
   /^functions\//,
   /^runtime\/host\/template\/functions\//,
   /^examples\/[^/]+\/model\.ts$/,
-  /^test\/(e2e\/)?testdata\//,
+  /^test\/((e2e|console)\/)?testdata\//,
 ];
 
 /** The places that import by a computed name: what imports functions, and tests. */

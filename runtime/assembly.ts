@@ -6,6 +6,7 @@ import type { ProcessMetrics } from "./core/metrics.ts";
 import type { Observer } from "./core/observer.ts";
 import type { Registry } from "./core/registry.ts";
 import { shuttingDown } from "./core/signal.ts";
+import { Activity } from "./middleware/activity.ts";
 import { chain } from "./middleware/chain.ts";
 import { deadline } from "./middleware/deadline.ts";
 import { DEFAULT_REPLAY_LIMITS, type OtherReplays, type ReplayLimits, Replays } from "./middleware/replay.ts";
@@ -22,8 +23,10 @@ import type {
   FailureListener,
   HealthView,
   HttpRoute,
+  ProcessPlace,
   ProtocolAdapter,
   RpcService,
+  ServerAddresses,
   ServingStatus,
 } from "./protocols/adapter.ts";
 
@@ -62,6 +65,8 @@ export interface AssemblyOptions extends Limits {
   readonly sessionStore?: SessionStore;
   /** Asked for streams that are kept elsewhere. */
   readonly otherReplays?: OtherReplays | undefined;
+  /** @default the only one */
+  readonly process?: ProcessPlace | undefined;
   /** Told of batches; the pools of the registry have their own. */
   readonly observer?: Observer | undefined;
   /** Logs a line for each request at `info`. @default {false} */
@@ -72,8 +77,6 @@ export interface AssemblyOptions extends Limits {
   readonly instanceMetrics?: InstanceMetrics | undefined;
   /** Asked for the metrics of the server's other processes. */
   readonly otherMetrics?: (() => Promise<OtherMetrics>) | undefined;
-  /** The place of this process among several, for metrics. */
-  readonly place?: number | undefined;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number | undefined;
   readonly log: Logger;
@@ -91,6 +94,8 @@ export interface Assembly {
   readonly services: readonly RpcService[];
   readonly routes: readonly HttpRoute[];
   readonly health: HealthView;
+  /** What listens says where, once it does. */
+  readonly addresses: ServerAddresses;
   /** Aborts when the shutdown begins. */
   readonly draining: AbortSignal;
   /** Begins the shutdown: health turns, calls that would go on for ever end. */
@@ -101,7 +106,7 @@ export interface Assembly {
 
 /** Puts a server together. */
 export function assemble(options: AssemblyOptions): Assembly {
-  const { registry, accessLog = false, log } = options;
+  const { registry, accessLog = false, log, process = { place: 1, count: 1 } } = options;
   const draining = new AbortController();
   const sessions = new Sessions({
     store: options.sessionStore ? reportOutages(options.sessionStore, log) : new MemorySessionStore(),
@@ -113,12 +118,13 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const replays = new Replays({ ...options, deadline: deadline(options), others: options.otherReplays });
   registry.onCrowded = (revision) => sessions.endIdle(revision, "replaced");
+  const activity = new Activity();
   const find = (call: Call) => registry.entryOf(call);
   const metrics = new Metrics({
     find,
     instances: options.instanceMetrics,
     others: options.otherMetrics,
-    place: options.place,
+    place: process.count > 1 ? process.place : undefined,
     loads: () => registry.loads(),
     list: () => registry.list(),
     sessions: () => sessions.size,
@@ -133,7 +139,9 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   const services: RpcService[] = [];
   const health = createHealth(registry, draining.signal, () => services);
-  const invoke = invokeFor({ protocol: "", meterOf: metrics.requests.meterOf("") });
+  const addresses: ServerAddresses = {};
+  const meterOf = (protocol: string) => activity.metered(metrics.requests.meterOf(protocol));
+  const invoke = invokeFor({ protocol: "", meterOf: meterOf("") });
   const host: AdapterHost = {
     invoke,
     catalog: registry,
@@ -142,14 +150,16 @@ export function assemble(options: AssemblyOptions): Assembly {
     repository: registry,
     statistics: (name, version) => metrics.statistics(name, version),
     services: () => services,
+    activity: () => activity.view(),
+    process,
+    addresses: () => addresses,
     metrics: () => metrics.collectAll(),
     log,
   };
   const routes: HttpRoute[] = [];
   for (const adapter of options.adapters) {
     const protocol = protocolName(adapter);
-    const meterOf = metrics.requests.meterOf(protocol);
-    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor({ protocol, meterOf }) });
+    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor({ protocol, meterOf: meterOf(protocol) }) });
     const onFailure: FailureListener = (error, request) => {
       if (metrics.requests.failed(protocol, error) && accessLog) logRefused(log, protocol, error, request);
     };
@@ -168,6 +178,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     services,
     routes,
     health,
+    addresses,
     draining: draining.signal,
     drain: () => draining.abort(shuttingDown()),
     async close() {

@@ -8,7 +8,7 @@ import { Registry } from "../core/registry.ts";
 import { within } from "../core/signal.ts";
 import { InstanceMetrics } from "../middleware/metrics_instances.ts";
 import type { SessionStore } from "../middleware/session_store.ts";
-import type { ProtocolAdapter } from "../protocols/adapter.ts";
+import type { ProcessPlace, ProtocolAdapter } from "../protocols/adapter.ts";
 import { PROTOCOLS } from "../protocols/mod.ts";
 import { DEFAULT_KEEPALIVE } from "../transports/grpc/keepalive.ts";
 import { type GrpcServer, serveGrpc } from "../transports/grpc/server.ts";
@@ -88,10 +88,10 @@ export interface ProcessOptions extends ServeOptions {
   readonly onChanged?: (name: string) => void;
   /** Another process of the server says what is loaded and reloaded: this one only at `debug`. */
   readonly isQuiet?: boolean;
+  /** Which of the server's processes this is. @default the only one */
+  readonly process?: ProcessPlace | undefined;
   /** Where the processes of this server, and nobody else, reach each other. */
   readonly peersFolder?: string;
-  /** Its place among the server's processes, from 1, where these are several. */
-  readonly place?: number;
   /** Processes that died in this one's place before it. @default {0} */
   readonly restarts?: number;
 }
@@ -173,12 +173,12 @@ export async function serve(
     interceptors: options.interceptors ?? [],
     ...options.sessions && { sessionStore: options.sessions },
     otherReplays: peers,
+    process: options.process,
     accessLog,
     observer,
     tracing,
     instanceMetrics,
     otherMetrics: peers && (() => peers.metrics()),
-    place: options.place,
     restarts: options.restarts,
     log,
   });
@@ -195,6 +195,7 @@ export async function serve(
     requestTimeoutMs: limits.unaryTimeoutMs,
     log,
   });
+  assembly.addresses.grpc = grpc.address;
   const http = options.http && await listenHttp(options.http, assembly, limits, log).catch(async (error) => {
     await grpc.shutdown(0);
     throw error;

@@ -115,8 +115,8 @@ async function listen(
       verdicts,
       isCareful,
       restarts,
-      ...start && config.processes > 1 && { place: start.place },
       isQuiet: start !== undefined && start.place > 1,
+      ...start && { process: { place: start.place, count: config.processes } },
       ...sessions && { sessions },
       ...start?.folder !== undefined && { peersFolder: start.folder },
       ...link && {

@@ -1,4 +1,5 @@
 // The plug between wire protocols and the rest: what a protocol gets (AdapterHost) and what it gives (endpoints).
+import type { ActivityView } from "../core/activity.ts";
 import type { CallOrigin, CallParams, Invoke, PredictCall, Reply } from "../core/call.ts";
 import type { Catalog, CatalogEntry } from "../core/catalog.ts";
 import { ModelError } from "../core/error.ts";
@@ -41,6 +42,20 @@ export interface Repository {
   unload(name: string): void;
 }
 
+/** Where the server listens; what does not listen (yet) is missing. */
+export interface ServerAddresses {
+  /** The gRPC listener. */
+  grpc?: { readonly hostname: string; readonly port: number };
+}
+
+/** Which of a server's processes this is. */
+export interface ProcessPlace {
+  /** From 1. */
+  readonly place: number;
+  /** How many there are. */
+  readonly count: number;
+}
+
 /** What a protocol may use of the server. */
 export interface AdapterHost {
   /** Runs a call; already wrapped in the interceptor chain. */
@@ -57,6 +72,12 @@ export interface AdapterHost {
   readonly statistics: (name: string, version: string) => FunctionStatistics;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;
+  /** What it has been doing, for somebody who looks at it. */
+  readonly activity: () => ActivityView;
+  /** Which of its processes this is: what it has been doing is this one's part. */
+  readonly process: ProcessPlace;
+  /** Where it can be reached. */
+  readonly addresses: () => ServerAddresses;
   /** The metrics of each of the server's processes, this one first; of those that answer. */
   readonly metrics: () => Promise<readonly ProcessMetrics[]>;
   /** The server's log. */

@@ -1,5 +1,6 @@
 // The wire protocols that are served; a new one is a folder and a line here.
 import type { ProtocolAdapter } from "./adapter.ts";
+import { webConsole } from "./console/adapter.ts";
 import { health } from "./health/adapter.ts";
 import { inference } from "./inference/adapter.ts";
 import { inferenceV1 } from "./inference_v1/adapter.ts";
@@ -17,4 +18,5 @@ export const PROTOCOLS: readonly ProtocolAdapter[] = [
   reflection,
   openai,
   metrics,
+  webConsole,
 ];
