@@ -322,7 +322,13 @@ export async function createTestServer(
     async fetch(request) {
       const { createApp } = await import("./transports/http/app.ts");
       const { routes, draining } = assembly;
-      app ??= createApp(routes, { corsOrigins: [], maxMessageBytes: limits.maxMessageBytes, draining, log });
+      app ??= createApp(routes, {
+        corsOrigins: [],
+        isLoopback: false,
+        maxMessageBytes: limits.maxMessageBytes,
+        draining,
+        log,
+      });
       return await app(request, request.signal);
     },
     async [Symbol.asyncDispose]() {

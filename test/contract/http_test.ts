@@ -154,6 +154,25 @@ Deno.test("http: only pages of allowed origins may call", async () => {
   assertEquals(preflight.headers.get("access-control-allow-origin"), "https://example.com");
 });
 
+Deno.test("http: a name that somebody else can give this machine is no name of a server that only it hears", async () => {
+  const statusOf = async (served: Served, host: string) => {
+    using conn = await raw(served, `GET /fail/internal HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    return Number((await readAll(conn)).split(" ")[1]);
+  };
+  const options = { http: { corsOrigins: ["https://models.example.com"] } };
+  await using local = await serveRoutes();
+  for (const host of ["127.0.0.1:8080", "[::1]:1", "localhost:1", "a.localhost", "models"]) {
+    assertEquals([host, await statusOf(local, host)], [host, 500]);
+  }
+  for (const host of ["example.com:8080", "127.0.0.1.example.com", "MODELS.example.com"]) {
+    assertEquals([host, await statusOf(local, host)], [host, 421]);
+  }
+  await using behindProxy = await serveRoutes({}, options);
+  assertEquals(await statusOf(behindProxy, "MODELS.example.com"), 500);
+  await using open = await serveRoutes({}, { http: { hostname: "0.0.0.0" } });
+  assertEquals(await statusOf(open, "example.com"), 500);
+});
+
 Deno.test("http: a body that no route reads does not hold up the connection's next request", async () => {
   await using served = await serveRoutes({}, { limits: { maxMessageBytes: 1_000_000 } });
   const body = new Uint8Array(900_000);

@@ -9,12 +9,11 @@ import type { HttpRoute } from "../../protocols/adapter.ts";
 import { HttpError } from "../../protocols/http.ts";
 import { requestIdOf } from "../run_method.ts";
 import { readBody } from "./body.ts";
+import { type OriginOptions, refusalOf } from "./origin.ts";
 import { errorResponse } from "./status.ts";
 
 /** The options of {@linkcode createApp}. */
-export interface AppOptions {
-  /** Origins whose pages may call, "*" = any. */
-  readonly corsOrigins: readonly string[];
+export interface AppOptions extends OriginOptions {
   /** The largest body, in bytes. */
   readonly maxMessageBytes: number;
   /** Aborts when the shutdown begins. */
@@ -56,8 +55,8 @@ export function createApp(routes: readonly HttpRoute[], options: AppOptions): Ap
     return errorResponse(new ModelError("internal", "The server failed"));
   });
   return async (request, signal, arrival = {}) => {
-    const foreign = foreignOrigin(request, corsOrigins);
-    return foreign ? errorResponse(foreign) : await app.fetch(request, { signal, arrival });
+    const refusal = refusalOf(request, options);
+    return refusal ? errorResponse(refusal) : await app.fetch(request, { signal, arrival });
   };
 }
 
@@ -120,18 +119,6 @@ function setHeader(response: Response, name: string, value: string): void {
   } catch {
     // Headers of a response that was made elsewhere may not change.
   }
-}
-
-// A page of another origin could make a browser call a server that only the browser's user may reach.
-function foreignOrigin(request: Request, allowed: readonly string[]): HttpError | undefined {
-  const origin = request.headers.get("origin");
-  if (origin === null || allowed.includes("*") || allowed.includes(origin)) return undefined;
-  if (URL.canParse(origin) && new URL(origin).host === request.headers.get("host")) return undefined;
-  return new HttpError(
-    403,
-    "permission_denied",
-    `Cannot be called from a page of origin ${quote(origin, 200)}: it is not allowed (option corsOrigins)`,
-  );
 }
 
 // The methods of a path, where a request has another one.

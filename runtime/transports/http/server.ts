@@ -8,9 +8,10 @@ import type { HttpRoute } from "../../protocols/adapter.ts";
 import { traceparentOf } from "../deno_span.ts";
 import { sharesPort, startListening, stopListening, untilClosed } from "../listener.ts";
 import { type AppOptions, createApp } from "./app.ts";
+import { isLoopback } from "./origin.ts";
 
 /** The options of {@linkcode serveHttp}. */
-export interface HttpOptions extends AppOptions {
+export interface HttpOptions extends Omit<AppOptions, "isLoopback"> {
   readonly hostname: string;
   /** 0 = any. */
   readonly port: number;
@@ -43,7 +44,7 @@ const FLUSH_MS = 500;
 /** Serves `routes`; rejects where the address cannot be had. */
 export async function serveHttp(routes: readonly HttpRoute[], options: HttpOptions): Promise<HttpServer> {
   const { hostname, port, reusePort, maxMessageBytes, requestTimeoutMs } = options;
-  const app = createApp(routes, options);
+  const app = createApp(routes, { ...options, isLoopback: isLoopback(hostname) });
   const open = new Map<http.ServerResponse, AbortController>();
   const sockets = new Set<net.Socket>();
   let isClosing = false;
