@@ -50,17 +50,21 @@ const SCHEMAS = {
     })),
   }),
   RepositoryIndex: list(object({ name: TEXT, version: TEXT, state: TEXT, reason: TEXT })),
-  InferRequest: object({}, {
-    id: TEXT,
-    parameters: PARAMETERS,
-    inputs: nullable(list(TENSOR)),
-    outputs: nullable(list(object({ name: TEXT }, { parameters: PARAMETERS }))),
-  }),
+  InferRequest: {
+    ...object({}, {
+      id: TEXT,
+      parameters: PARAMETERS,
+      inputs: nullable(list(TENSOR)),
+      outputs: nullable(list(object({ name: TEXT }, { parameters: PARAMETERS }))),
+    }),
+    examples: [{ inputs: [{ name: "INPUT__0", datatype: "FP32", shape: [3], data: [1, 2, 3] }] }],
+  },
   InferResponse: object({ model_name: TEXT, model_version: TEXT, outputs: list(TENSOR) }, { id: TEXT }),
   GenerateRequest: {
     ...object({}, { id: TEXT, text_input: TEXT, parameters: PARAMETERS }),
     description: "Other members are the function's inputs and params by their names.",
     additionalProperties: { type: ["string", "number", "boolean", "array"] },
+    examples: [{ text_input: "It was", parameters: { max_tokens: 8 } }],
   },
   GenerateResponse: {
     ...object({ model_name: TEXT, model_version: TEXT }, { id: TEXT }),
