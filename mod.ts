@@ -92,6 +92,7 @@ export type {
   HealthView,
   HttpContext,
   HttpRoute,
+  OpenApiPart,
   ProcessPlace,
   ProtocolAdapter,
   ProtocolEndpoints,

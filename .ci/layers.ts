@@ -14,6 +14,7 @@ export interface Row {
 
 const CORE = "runtime/core/**";
 const ADAPTER = "runtime/protocols/adapter.ts";
+const OPENAPI = "runtime/protocols/openapi.ts";
 // Used by every protocol's folder; they know no protocol and no transport.
 const PROTOCOL_SHARED = "runtime/protocols/*.ts";
 // What sessions are to those who keep them, and what the stores share.
@@ -72,7 +73,7 @@ export const TABLE: readonly Row[] = [
   },
   { modules: "runtime/stores/open.ts", may: STORE_SHARED, dynamic: ["runtime/stores/*"] },
   { modules: "runtime/stores/**", may: [CORE, ...STORE_SHARED, "node:v8"] },
-  { modules: "runtime/assembly.ts", may: [CORE, "runtime/middleware/**", ADAPTER] },
+  { modules: "runtime/assembly.ts", may: [CORE, "runtime/middleware/**", ADAPTER, OPENAPI] },
   {
     modules: "runtime/testing.ts",
     may: [
@@ -107,6 +108,7 @@ export const TABLE: readonly Row[] = [
     may: [CORE, PROTOCOL_SHARED, "runtime/protocols/metrics/**", "deno.json"],
     dynamic: ["npm:prom-client"],
   },
+  { modules: "runtime/protocols/openapi/**", may: [CORE, PROTOCOL_SHARED, "deno.json"] },
   { modules: "runtime/protocols/oip_v2/describe.ts", may: [CORE, "runtime/protocols/oip_v2/**", "deno.json"] },
   { modules: "runtime/protocols/<p>/**", may: [CORE, PROTOCOL_SHARED, "runtime/protocols/<p>/**"] },
   {

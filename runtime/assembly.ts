@@ -23,12 +23,14 @@ import type {
   FailureListener,
   HealthView,
   HttpRoute,
+  OpenApiPart,
   ProcessPlace,
   ProtocolAdapter,
   RpcService,
   ServerAddresses,
   ServingStatus,
 } from "./protocols/adapter.ts";
+import { joinOpenApi } from "./protocols/openapi.ts";
 
 /** Bounds of a server; every one is an option. */
 export interface Limits extends ReplayLimits {
@@ -104,7 +106,7 @@ export interface Assembly {
   close(): Promise<void>;
 }
 
-/** Puts a server together. */
+/** Puts a server together. Throws a `TypeError` where two adapters describe the same path, schema or tag. */
 export function assemble(options: AssemblyOptions): Assembly {
   const { registry, accessLog = false, log, process = { place: 1, count: 1 } } = options;
   const draining = new AbortController();
@@ -138,6 +140,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     replays,
   });
   const services: RpcService[] = [];
+  let openApi: OpenApiPart = { paths: {} };
   const health = createHealth(registry, draining.signal, () => services);
   const addresses: ServerAddresses = {};
   const meterOf = (protocol: string) => activity.metered(metrics.requests.meterOf(protocol));
@@ -150,6 +153,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     repository: registry,
     statistics: (name, version) => metrics.statistics(name, version),
     services: () => services,
+    openApi: () => openApi,
     activity: () => activity.view(),
     process,
     addresses: () => addresses,
@@ -157,9 +161,11 @@ export function assemble(options: AssemblyOptions): Assembly {
     log,
   };
   const routes: HttpRoute[] = [];
+  const openApiParts: (readonly [protocol: string, part: OpenApiPart])[] = [];
   for (const adapter of options.adapters) {
     const protocol = protocolName(adapter);
-    const { rpc = [], http = [] } = adapter({ ...host, invoke: invokeFor({ protocol, meterOf: meterOf(protocol) }) });
+    const endpoints = adapter({ ...host, invoke: invokeFor({ protocol, meterOf: meterOf(protocol) }) });
+    const { rpc = [], http = [] } = endpoints;
     const onFailure: FailureListener = (error, request) => {
       if (metrics.requests.failed(protocol, error) && accessLog) logRefused(log, protocol, error, request);
     };
@@ -168,7 +174,9 @@ export function assemble(options: AssemblyOptions): Assembly {
       methods: service.methods.map((method) => ({ ...method, onFailure })),
     })));
     routes.push(...http.map((route) => ({ ...route, onFailure })));
+    if (endpoints.openApi) openApiParts.push([protocol, endpoints.openApi]);
   }
+  openApi = joinOpenApi(openApiParts);
   return {
     invoke,
     counts: () => metrics.requests.counts,

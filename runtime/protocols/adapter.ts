@@ -72,6 +72,8 @@ export interface AdapterHost {
   readonly statistics: (name: string, version: string) => FunctionStatistics;
   /** Every service that is served, for reflection. */
   readonly services: () => Iterable<RpcService>;
+  /** What every protocol has told of its routes, as one. */
+  readonly openApi: () => OpenApiPart;
   /** What it has been doing, for somebody who looks at it. */
   readonly activity: () => ActivityView;
   /** Which of its processes this is: what it has been doing is this one's part. */
@@ -175,12 +177,24 @@ export interface HttpRoute {
   errorBody?(error: ModelError, status: number): unknown;
 }
 
+/** What of an OpenAPI 3.1 document is a protocol's; `GET /openapi.json` has all of them. */
+export interface OpenApiPart {
+  /** Operations by path, as OpenAPI writes it (`/v2/models/{model}`), and by method in lower case. */
+  readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  /** What they refer to as `#/components/schemas/NAME`. A name is one protocol's: two that have it are an error. */
+  readonly schemas?: Readonly<Record<string, object>>;
+  /** The groups of its operations. */
+  readonly tags?: readonly { readonly name: string; readonly description: string }[];
+}
+
 /** What a protocol serves. */
 export interface ProtocolEndpoints {
   /** RPC services. */
   readonly rpc?: readonly RpcService[];
   /** HTTP routes. */
   readonly http?: readonly HttpRoute[];
+  /** The routes that are meant for others, described. */
+  readonly openApi?: OpenApiPart;
 }
 
 /**

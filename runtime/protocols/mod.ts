@@ -7,6 +7,7 @@ import { inferenceV1 } from "./inference_v1/adapter.ts";
 import { metrics } from "./metrics/adapter.ts";
 import { oipV2 } from "./oip_v2/adapter.ts";
 import { openai } from "./openai/adapter.ts";
+import { openapi } from "./openapi/adapter.ts";
 import { reflection } from "./reflection/adapter.ts";
 
 /** The built-in protocols. */
@@ -18,5 +19,6 @@ export const PROTOCOLS: readonly ProtocolAdapter[] = [
   reflection,
   openai,
   metrics,
+  openapi,
   webConsole,
 ];

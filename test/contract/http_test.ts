@@ -120,6 +120,12 @@ Deno.test("http: an unknown path lists what exists, a wrong method what is wante
   const wrong = await fetch(urlOf(served, "/echo"));
   assertEquals([wrong.status, wrong.headers.get("allow")], [405, "POST"]);
   assertStringIncludes((await wrong.json()).error, "wanted POST");
+  const inItsForm = await fetch(urlOf(served, "/fail/x"), { method: "POST" });
+  assertEquals((await inItsForm.json()).error, {
+    message: 'Cannot POST "/fail/x": wanted GET',
+    code: "unimplemented",
+    status: 405,
+  });
 });
 
 Deno.test("http: a request has an id, the caller's where it has one", async () => {

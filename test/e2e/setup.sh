@@ -29,13 +29,15 @@ run_suite() {
   PYTHONPATH="$tmp/stubs" run_program "$python" "$program" "$@"
 }
 
-# run_with_package PACKAGE PROGRAM [DENO COMMAND] [OPTION ...]: the same with a package of PyPI, in an environment of its own.
+# run_with_package PACKAGES PROGRAM [DENO COMMAND] [OPTION ...]: the same with packages of PyPI (one word, spaces between
+# them), in an environment of their own.
 run_with_package() {
-  local package=$1 program=$2
+  local packages program=$2
+  read -ra packages <<<"$1"
   shift 2
   prepare
-  "${PYTHON:-python3}" -m venv "$tmp/venv" && "$tmp/venv/bin/pip" install --quiet "$package" ||
-    fail "$package needs a python3 with venv, and pip"
+  "${PYTHON:-python3}" -m venv "$tmp/venv" && "$tmp/venv/bin/pip" install --quiet "${packages[@]}" ||
+    fail "${packages[*]} needs a python3 with venv, and pip"
   run_program "$tmp/venv/bin/python" "$program" "$@"
 }
 

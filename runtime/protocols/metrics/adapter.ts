@@ -2,6 +2,7 @@
 import denoJson from "../../../deno.json" with { type: "json" };
 import type { MetricFamily, ProcessMetrics } from "../../core/metrics.ts";
 import type { ProtocolAdapter } from "../adapter.ts";
+import { operation, TEXT } from "../openapi.ts";
 
 const BUILD: MetricFamily = {
   name: "tensorlet_build_info",
@@ -9,6 +10,19 @@ const BUILD: MetricFamily = {
   type: "gauge",
   aggregator: "first",
   values: [{ labels: { version: denoJson.version, deno: Deno.version.deno }, value: 1 }],
+};
+
+const OPENAPI = {
+  tags: [{ name: "Metrics", description: "For Prometheus" }],
+  paths: {
+    "/metrics": {
+      get: operation("/metrics", {
+        tag: "Metrics",
+        summary: "What the server counts and measures, in Prometheus' text format",
+        answer: { content: { "text/plain": { schema: TEXT } } },
+      }),
+    },
+  },
 };
 
 /** `GET /metrics`. */
@@ -24,4 +38,5 @@ export const metrics: ProtocolAdapter = (host) => ({
       return new Response(await all.metrics(), { headers: { "content-type": all.contentType } });
     },
   }],
+  openApi: OPENAPI,
 });

@@ -8,7 +8,6 @@ import { generate, generateStream } from "./generate.ts";
 import { badRequest, isObject, type JsonObject, readInferRequest, readParameters, targetOf } from "./http_request.ts";
 import { inferResponse } from "./http_response.ts";
 import { infer } from "./infer.ts";
-import { OPENAPI } from "./openapi.ts";
 import { isReady, loadModel, repositoryIndex, unloadModel } from "./repository.ts";
 import { modelStatistics } from "./statistics.ts";
 
@@ -26,7 +25,6 @@ export function createHttpRoutes(host: AdapterHost): readonly HttpRoute[] {
     Response.json({ ...rest, [name]: isSo }, { status: isSo ? 200 : 503 });
   return [
     get("/v2", () => Response.json(SERVER_METADATA)),
-    get("/v2/openapi.json", () => Response.json(OPENAPI)),
     get("/v2/health/live", () => ready("live", true)),
     get("/v2/health/ready", () => ready("ready", health.status("") === "serving")),
     get("/v2/models/stats", () => Response.json({ model_stats: modelStatistics(host, "", "") })),

@@ -14,7 +14,6 @@ export const openai: ProtocolAdapter = (host) => {
     { method: "GET", path: "/v1/models/:model", handle: (_request, http) => models.retrieve(http) },
     { method: "POST", path: "/v1/chat/completions", handle: (request, http) => chat(host, request, http) },
     { method: "POST", path: "/v1/completions", handle: (request, http) => complete(host, request, http) },
-    { method: "GET", path: "/v1/openapi.json", handle: () => Response.json(OPENAPI) },
   ];
-  return { http: routes.map((route) => ({ ...route, errorBody })) };
+  return { http: routes.map((route) => ({ ...route, errorBody })), openApi: OPENAPI };
 };

@@ -57,6 +57,8 @@ function typeOf(code: ErrorCode, status: number | undefined): string {
       return "permission_error";
     case "resource_exhausted": // also a body that is too large
       return status === undefined || status === 429 ? "rate_limit_error" : "invalid_request_error";
+    case "unimplemented": // also a method that a path does not have
+      return status === 405 ? "invalid_request_error" : "server_error";
     default:
       return "server_error";
   }

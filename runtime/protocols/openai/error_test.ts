@@ -14,6 +14,7 @@ Deno.test("errorBody() tells the types of failures apart", () => {
   assertEquals(type("resource_exhausted", 429), "rate_limit_error");
   assertEquals(type("resource_exhausted"), "rate_limit_error");
   assertEquals(type("resource_exhausted", 413), "invalid_request_error");
+  assertEquals(type("unimplemented", 405), "invalid_request_error");
   assertEquals(type("unauthenticated", 401), "authentication_error");
   assertEquals(type("permission_denied", 403), "permission_error");
   assertEquals((["internal", "unavailable", "deadline_exceeded", "unimplemented"] as const).map((code) => type(code)), [

@@ -1,29 +1,32 @@
-// The routes as an OpenAPI document: what of OpenAI's API there is. Fields that are not named are ignored.
-const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-const json = (schema: object) => ({ content: { "application/json": { schema } } });
-const list = (items: object, more: object = {}) => ({ type: "array", items, ...more });
-const object = (required: Readonly<Record<string, object>>, optional: Readonly<Record<string, object>> = {}) => ({
-  type: "object",
-  properties: { ...required, ...optional },
-  required: Object.keys(required),
-});
-const nullable = (schema: object) => ({ anyOf: [schema, { type: "null" }] });
-const only = (...values: readonly unknown[]) => ({ enum: values });
+// The routes as a part of the OpenAPI document: what of OpenAI's API there is. Fields that are not named are ignored.
+import type { OpenApiPart } from "../adapter.ts";
+import {
+  CALLING,
+  COUNT,
+  FLAG,
+  json,
+  list,
+  nullable,
+  object,
+  only,
+  operation,
+  type OperationOptions,
+  ref,
+  TEXT,
+} from "../openapi.ts";
 
-const TEXT = { type: "string" };
 const SOME_TEXT = { type: "string", minLength: 1 };
-const COUNT = { type: "integer", minimum: 0 };
 const INT53 = 2 ** 53 - 1;
 const number = (minimum: number, maximum: number) => ({
-  anyOf: [{ type: "number", minimum, maximum }, { type: "null" }],
+  ...nullable({ type: "number", minimum, maximum }),
   description: "For functions that declare it, which may have other bounds.",
 });
 const TOKENS = nullable({ type: "integer", minimum: 1, maximum: INT53 });
 
 /** What both requests have. */
 const OPTIONS = {
-  stream: nullable({ type: "boolean" }),
-  stream_options: nullable(object({}, { include_usage: nullable({ type: "boolean" }) })),
+  stream: nullable(FLAG),
+  stream_options: nullable(object({}, { include_usage: nullable(FLAG) })),
   stop: nullable({ anyOf: [SOME_TEXT, list(SOME_TEXT, { maxItems: 4 })] }),
   max_tokens: TOKENS,
   max_completion_tokens: TOKENS,
@@ -93,7 +96,6 @@ const SCHEMAS = {
   }),
 };
 
-const FAILURE = { description: "Why it failed", ...json(ref("OpenAiError")) };
 // As OpenAPI 3.2 describes an item of a stream of events.
 const event = (chunk: string) => ({
   anyOf: [
@@ -101,45 +103,37 @@ const event = (chunk: string) => ({
     { ...TEXT, contentMediaType: "application/json", contentSchema: { anyOf: [ref(chunk), ref("OpenAiError")] } },
   ],
 });
-const get = (summary: string, name: string, more: object = {}) => ({
-  get: {
-    summary,
-    tags: ["OpenAI"],
-    ...more,
-    responses: { 200: { description: "OK", ...json(ref(name)) }, default: FAILURE },
-  },
-});
-const post = (summary: string, name: string) => ({
-  post: {
-    summary,
-    tags: ["OpenAI"],
-    requestBody: { required: true, ...json(ref(`${name}Request`)) },
-    responses: {
-      200: {
-        description: "The answer, or its chunks as events; the last is `[DONE]` or an error",
-        content: {
-          ...json(ref(name)).content,
-          "text/event-stream": {
-            schema: object({ data: event(`${name}Chunk`) }, { event: TEXT }),
-          },
-        },
-      },
-      default: FAILURE,
-    },
-  },
-});
 
-/** The document; `paths` and `components.schemas` can be joined with those of other protocols. */
-export const OPENAPI = {
-  openapi: "3.1.0",
-  info: { title: "tensorlet: OpenAI's API", version: "1" },
+const TAG = "OpenAI";
+
+const one = (method: "get" | "post", path: string, told: Omit<OperationOptions, "tag" | "error">) => ({
+  [path]: { [method]: operation(path, { tag: TAG, error: ref("OpenAiError"), ...told }) },
+});
+const generation = (path: string, summary: string, name: string) =>
+  one("post", path, {
+    summary: `${summary}; as events the last is \`[DONE]\` or an error`,
+    body: json(ref(`${name}Request`)),
+    answer: {
+      content: {
+        ...json(ref(name)).content,
+        "text/event-stream": { schema: object({ data: event(`${name}Chunk`) }, { event: TEXT }) },
+      },
+    },
+    failures: CALLING,
+  });
+
+/** The routes, described. */
+export const OPENAPI: OpenApiPart = {
+  tags: [{ name: TAG, description: "OpenAI's API, for functions that write texts" }],
   paths: {
-    "/v1/models": get("Every function", "OpenAiModels"),
-    "/v1/models/{model}": get("One function", "OpenAiModel", {
-      parameters: [{ name: "model", in: "path", required: true, schema: SOME_TEXT }],
+    ...one("get", "/v1/models", { summary: "Every function", answer: json(ref("OpenAiModels")) }),
+    ...one("get", "/v1/models/{model}", {
+      summary: "One function",
+      answer: json(ref("OpenAiModel")),
+      failures: [404],
     }),
-    "/v1/chat/completions": post("Answers the last message of a conversation", "OpenAiChat"),
-    "/v1/completions": post("Continues a text", "OpenAiCompletion"),
+    ...generation("/v1/chat/completions", "Answers the last message of a conversation", "OpenAiChat"),
+    ...generation("/v1/completions", "Continues a text", "OpenAiCompletion"),
   },
-  components: { schemas: SCHEMAS },
+  schemas: SCHEMAS,
 };

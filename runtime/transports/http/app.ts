@@ -47,7 +47,7 @@ export function createApp(routes: readonly HttpRoute[], options: AppOptions): Ap
   }
   for (const [path, same] of Map.groupBy(routes, (route) => route.path)) {
     const allow = same.map(({ method }) => method).join(", ");
-    app.all(path, ({ req }) => methodNotAllowed(req.method, req.path, allow));
+    app.all(path, ({ req }) => methodNotAllowed(req.method, req.path, allow, same[0]!));
   }
   app.notFound(({ req }) => notFound(req.path, routes));
   app.onError((thrown) => {
@@ -121,10 +121,11 @@ function setHeader(response: Response, name: string, value: string): void {
   }
 }
 
-// The methods of a path, where a request has another one.
-function methodNotAllowed(method: string, path: string, allow: string): Response {
+// The methods of a path, where a request has another one; in the form of its routes.
+function methodNotAllowed(method: string, path: string, allow: string, route: HttpRoute): Response {
   const response = errorResponse(
     new HttpError(405, "unimplemented", `Cannot ${method} ${quote(path, 200)}: wanted ${allow}`),
+    route,
   );
   response.headers.set("allow", allow);
   return response;
