@@ -49,8 +49,8 @@ function askingEvents(form: Form) {
     const requestId = requestIdOf(response);
     for (const json of await eventsOf(response, ask.signal)) {
       text += form.text(json) ?? "";
-      if (json.type === "error") return { code: json.code, message: json.message, text, requestId };
-      if (json.error) return { code: undefined, message: json.error.message ?? json.error, text, requestId };
+      const { error = json.type === "error" ? json : undefined } = json;
+      if (error) return { code: undefined, message: error.message ?? error, text, requestId };
     }
     return { code: "ok", message: "", text, requestId };
   };

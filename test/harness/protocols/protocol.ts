@@ -23,7 +23,7 @@ export interface Ask {
 
 /** How a call ended. */
 export interface Answer {
-  /** The code where the protocol tells it, else HTTP's status; undefined where it tells neither. */
+  /** gRPC's code or HTTP's status; undefined for a failure after HTTP's status has been sent. */
   readonly code: "ok" | ErrorCode | number | undefined;
   /** What the client is told of a failure. */
   readonly message: string;
