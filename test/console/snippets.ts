@@ -58,7 +58,7 @@ async function findPython(): Promise<string> {
   throw new Error("Cannot find a Python with grpcio-tools, nor make one");
 }
 
-const GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+const INSTALL_GRPCURL = `${ROOT}test/e2e/install_grpcurl.sh`;
 
 /** Whether there is a grpcurl, or Go to make one, which is then on the PATH. */
 async function hasGrpcurl(): Promise<boolean> {
@@ -66,7 +66,7 @@ async function hasGrpcurl(): Promise<boolean> {
   if (!await succeeds("go", ["version"])) return false;
   const path = await toolFolder();
   Deno.env.set("PATH", `${Deno.env.get("PATH")}:${path}`);
-  return await succeeds("go", ["install", GRPCURL], { GOBIN: path });
+  return await succeeds(INSTALL_GRPCURL, [path]);
 }
 
 const python = await findPython();

@@ -4,7 +4,7 @@ import { findEntry } from "../../core/catalog.ts";
 import { toModelError } from "../../core/error.ts";
 import type { NamedTensors } from "../../core/tensor.ts";
 import { type AdapterHost, callBase, type HttpContext, invokePredict } from "../adapter.ts";
-import { eventStream, readJson } from "../http.ts";
+import { eventStream, readJson, started } from "../http.ts";
 import type { JsonTensor, PredictJson, StreamEvent } from "./messages.ts";
 import { inputOf, readCall, readChat } from "./request.ts";
 import { tensorToJson } from "./tensor.ts";
@@ -24,7 +24,7 @@ export async function predict(host: AdapterHost, request: Request, http: HttpCon
 export async function stream(host: AdapterHost, request: Request, http: HttpContext): Promise<Response> {
   const entry = findEntry(host.catalog, http.params.name!, "stream", "the function's name");
   const body = readCall(await readJson(request, http));
-  return events(host, { ...callBase(http, entry, body.params), kind: "stream", input: inputOf(entry, body) });
+  return await events(host, { ...callBase(http, entry, body.params), kind: "stream", input: inputOf(entry, body) });
 }
 
 /** Answers one turn of a conversation as {@linkcode StreamEvent}s. */
@@ -32,7 +32,7 @@ export async function chat(host: AdapterHost, request: Request, http: HttpContex
   const entry = findEntry(host.catalog, http.params.name!, "chat", "the function's name");
   const { sessionId, content, params } = readChat(await readJson(request, http));
   const message = { role: "user", content } as const;
-  return events(host, { ...callBase(http, entry, params), kind: "chat", sessionId, message, session: undefined });
+  return await events(host, { ...callBase(http, entry, params), kind: "chat", sessionId, message, session: undefined });
 }
 
 /** A JSON answer that no cache keeps. */
@@ -40,20 +40,24 @@ export function json(value: unknown): Response {
   return Response.json(value, { headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" } });
 }
 
-function events(host: AdapterHost, call: Call): Response {
-  return eventStream(serialised(host, call));
+async function events(host: AdapterHost, call: Call): Promise<Response> {
+  return eventStream(await started(serialised(host, call)));
 }
 
-// The status has been sent when a stream fails, so the failure is its last event.
+// What fails before the first event has a status of its own; then that has been sent, so the failure is the last event.
 async function* serialised(host: AdapterHost, call: Call): AsyncGenerator<string, void, undefined> {
   const began = performance.now();
+  let begun = false;
   try {
     for await (const reply of host.invoke(call)) {
       const event = eventOf(reply);
-      if (event) yield JSON.stringify(event);
+      if (!event) continue;
+      begun = true;
+      yield JSON.stringify(event);
     }
     yield JSON.stringify({ type: "done", ms: elapsed(began) } satisfies StreamEvent);
   } catch (thrown) {
+    if (!begun) throw thrown;
     const { code, message } = toModelError(thrown, call.id);
     yield JSON.stringify({ type: "error", code, message } satisfies StreamEvent);
   }

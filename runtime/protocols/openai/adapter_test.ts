@@ -94,8 +94,14 @@ Deno.test("GET /v1/models lists what is served, GET /v1/models/:model one of it"
   const { created, ...rest } = one;
   assertEquals(rest, { id: "writer", object: "model", owned_by: "tensorlet" });
   assert(Number.isInteger(created));
-  const none = await server.fetch(new Request("http://server/v1/models/nobody"));
-  assertEquals(await failure(none), [404, "model_not_found", "model"]);
+  const version = await server.fetch(new Request("http://server/v1/models/writer@1"));
+  assertEquals((await version.json()).id, "writer@1");
+  for (const name of ["nobody", "writer@9"]) {
+    const none = await server.fetch(new Request(`http://server/v1/models/${name}`));
+    assertEquals(await failure(none), [404, "model_not_found", "model"]);
+  }
+  const near = await server.fetch(new Request("http://server/v1/models/writr"));
+  assertStringIncludes((await near.json()).error.message, 'There is no model "writr"; the nearest name is "writer"');
 });
 
 Deno.test("GET /v1/models lists the versions of a function that has several", async () => {

@@ -1,6 +1,5 @@
 // GET /v1/models: what is served, under the names that requests may use.
-import type { CatalogEntry } from "../../core/catalog.ts";
-import { quote } from "../../core/error.ts";
+import { type CatalogEntry, splitVersion, unknownModel } from "../../core/catalog.ts";
 import type { AdapterHost, HttpContext } from "../adapter.ts";
 import { modelNotFound } from "./error.ts";
 
@@ -27,11 +26,12 @@ export class Models {
     return Response.json({ object: "list", data: this.#names().map((name) => this.#model(name)) });
   }
 
-  /** Answers `GET /v1/models/:model`. */
+  /** Answers `GET /v1/models/:model`, for any name that a request may use. */
   retrieve({ params }: HttpContext): Response {
-    const { model } = params;
-    if (model !== undefined && this.#names().includes(model)) return Response.json(this.#model(model));
-    throw modelNotFound(`There is no model ${quote(model ?? "")} (GET /v1/models lists them)`);
+    const { model = "" } = params;
+    const { catalog } = this.#host;
+    if (catalog.get(...splitVersion(model))) return Response.json(this.#model(model));
+    throw modelNotFound(`${unknownModel([...catalog.list()], model).message} (GET /v1/models lists them)`);
   }
 
   // Each function by its name; its versions too where it has several.
