@@ -8,7 +8,8 @@ import { describeFunctions } from "../../runtime/host/launch.ts";
 import { folderUrl } from "../../runtime/host/loader.ts";
 import { denoJson } from "../../runtime/host/project.ts";
 import { scanFolder } from "../../runtime/host/scan.ts";
-import { DenoProcess, functionFolder, FUNCTIONS, MAIN, portOf, type Result, ROOT } from "../harness/server_process.ts";
+import { deno, succeeds } from "../harness/command.ts";
+import { DenoProcess, functionFolder, FUNCTIONS, MAIN, portOf, ROOT } from "../harness/server_process.ts";
 
 const every = Object.fromEntries(DTYPES.map((dtype) => [`of_${dtype}`, { dtype, optional: true, shape: [-1] }]));
 
@@ -44,23 +45,6 @@ const AWKWARD: Readonly<Record<string, string>> = {
     async *chat({ content }, { params }) { yield params.word; yield content; },
   })`,
 };
-
-async function deno(cwd: string, ...args: readonly string[]): Promise<Result> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [...args],
-    cwd,
-    env: { NO_COLOR: "1" },
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
-}
-
-async function succeeds(cwd: string, ...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await deno(cwd, ...args);
-  assertEquals(code, 0, `deno ${args.join(" ")}\n${stdout}${stderr}`);
-  return stdout;
-}
 
 /** A project as `init` makes it, without a file. */
 async function emptyProject(): Promise<AsyncDisposable & { readonly path: string }> {

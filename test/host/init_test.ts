@@ -1,23 +1,7 @@
 // `init`: what it makes is used as its README says, by real commands in a folder elsewhere.
 import { assertEquals, assertStringIncludes } from "tensorlet/assert";
-import { DenoProcess, MAIN, portOf, type Result } from "../harness/server_process.ts";
-
-async function deno(cwd: string, ...args: readonly string[]): Promise<Result> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [...args],
-    cwd,
-    env: { NO_COLOR: "1" },
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
-}
-
-async function succeeds(cwd: string, ...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await deno(cwd, ...args);
-  assertEquals(code, 0, `deno ${args.join(" ")}\n${stdout}${stderr}`);
-  return stdout;
-}
+import { deno, succeeds } from "../harness/command.ts";
+import { DenoProcess, MAIN, portOf } from "../harness/server_process.ts";
 
 Deno.test("init: the project's checks, test, server and client work", async () => {
   const parent = await Deno.makeTempDir();
