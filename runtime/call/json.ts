@@ -1,5 +1,6 @@
 // JSON that keeps what numbers are: `1` is a whole number of any size, `1.0` and `1e3` are not.
 import { ModelError, quote } from "../core/error.ts";
+import { isObject } from "../core/json.ts";
 
 /** What a JSON text says; whole numbers are `bigint`. */
 export type Json = null | boolean | bigint | number | string | readonly Json[] | JsonObject;
@@ -32,7 +33,7 @@ function reason({ message }: SyntaxError): string {
 
 /** Whether `value` is an object rather than an array or a scalar. */
 export function isJsonObject(value: Json): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject(value);
 }
 
 /** How error texts name a value. */

@@ -1,4 +1,5 @@
 // functions.json: what the host decides per function. User code never grants itself anything.
+import { isObject } from "../core/json.ts";
 import { nearest } from "../core/nearest.ts";
 import {
   checkPermissions,
@@ -239,10 +240,6 @@ function parseJson(text: string, path: string): unknown {
   } catch (error) {
     throw new ConfigError(`Cannot read ${path}: ${(error as Error).message}`);
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function refuseOf(path: string, name: string): Refuse {

@@ -3,6 +3,7 @@ import type { CallParams } from "../../core/call.ts";
 import { nameBySender } from "../../core/check.ts";
 import type { CatalogEntry } from "../../core/catalog.ts";
 import { ModelError } from "../../core/error.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { NamedTensors } from "../../core/tensor.ts";
 import { tensorFromJson } from "./tensor.ts";
 
@@ -53,8 +54,8 @@ function readParams(value: unknown): CallParams {
   return params as CallParams;
 }
 
-function object(value: unknown, label: string): Record<string, unknown> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+function object(value: unknown, label: string): JsonObject {
+  if (isObject(value)) return value;
   throw refuse(label, "wanted an object");
 }
 

@@ -3,20 +3,13 @@ import type { CatalogEntry } from "../../core/catalog.ts";
 import { fillShape } from "../../core/check.ts";
 import type { DType } from "../../core/dtype.ts";
 import { ModelError, quote, toModelError } from "../../core/error.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { AdapterHost, HttpContext } from "../adapter.ts";
 import { eventStream, started } from "../http.ts";
 import { withTurns } from "../turns.ts";
 import { datatypeOf } from "./datatype.ts";
 import { entryOf } from "./describe.ts";
-import {
-  badRequest,
-  isObject,
-  isParameter,
-  type JsonObject,
-  readExactJson,
-  readParameters,
-  targetOf,
-} from "./http_request.ts";
+import { badRequest, isParameter, readExactJson, readParameters, targetOf } from "./http_request.ts";
 import { generateJson } from "./http_response.ts";
 import { infer, type InferAnswer } from "./infer.ts";
 import { decodeJson } from "./json.ts";

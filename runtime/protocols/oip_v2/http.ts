@@ -1,11 +1,12 @@
 // The Open Inference Protocol over HTTP, with Triton's extensions.
 import { ModelError } from "../../core/error.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { AdapterHost, HttpContext, HttpRoute } from "../adapter.ts";
 import { readJson } from "../http.ts";
 import { configTypeName } from "./datatype.ts";
 import { entryOf, modelConfig, modelMetadata, SERVER_METADATA } from "./describe.ts";
 import { generate, generateStream } from "./generate.ts";
-import { badRequest, isObject, type JsonObject, readInferRequest, readParameters, targetOf } from "./http_request.ts";
+import { badRequest, readInferRequest, readParameters, targetOf } from "./http_request.ts";
 import { inferResponse } from "./http_response.ts";
 import { infer } from "./infer.ts";
 import { isReady, loadModel, repositoryIndex, unloadModel } from "./repository.ts";

@@ -3,6 +3,7 @@ import type { Catalog, CatalogEntry } from "../../core/catalog.ts";
 import { fillShape } from "../../core/check.ts";
 import { ELEMENT_BYTES, type FixedDType } from "../../core/dtype.ts";
 import { quote } from "../../core/error.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { HttpContext } from "../adapter.ts";
 import { HttpError, parseJson, readJson } from "../http.ts";
 import { datatypeOf } from "./datatype.ts";
@@ -20,9 +21,6 @@ export const HEADER_LENGTH = "inference-header-content-length";
 export interface HttpInferRequest extends InferRequest {
   readonly isBinary: (output: string) => boolean;
 }
-
-/** What a JSON object holds. */
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The model and version in a path. */
 export function targetOf({ params }: HttpContext): { readonly model: string; readonly version: string } {
@@ -72,11 +70,6 @@ function exactly(bytes: Uint8Array, json: unknown): unknown {
 /** An error that says what is wrong with a request. */
 export function badRequest(why: string): HttpError {
   return new HttpError(400, "invalid_argument", `Cannot read the request: ${why}`);
-}
-
-/** Whether a value is a JSON object. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function toInferRequest(model: string, version: string, json: unknown, tail: Uint8Array): HttpInferRequest {

@@ -1,27 +1,25 @@
 // Fields of a request's JSON body. `null` is a field that is left out, as with OpenAI.
 import { ModelError, quote } from "../../core/error.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import { paramProblem, type ParamSpec, type ParamValue } from "../../core/spec.ts";
 import type { HttpContext } from "../adapter.ts";
 import { readJson } from "../http.ts";
 import { badField } from "./error.ts";
 
-/** A JSON object. */
-export type Fields = Readonly<Record<string, unknown>>;
-
 /** The body of a request as an object. Rejects with a `ModelError` where it is none. */
-export async function readFields(request: Request, http: HttpContext): Promise<Fields> {
+export async function readFields(request: Request, http: HttpContext): Promise<JsonObject> {
   const body = await readJson(request, http);
   if (isObject(body)) return body;
   throw new ModelError("invalid_argument", `Cannot read the body: got ${shown(body)}, wanted a JSON object`);
 }
 
 /** A field's value, or undefined. */
-export function fieldOf(fields: Fields, name: string): unknown {
+export function fieldOf(fields: JsonObject, name: string): unknown {
   return Object.hasOwn(fields, name) ? fields[name] ?? undefined : undefined;
 }
 
 /** A scalar field, or undefined. Throws `invalid_argument` for another type or a value out of range. */
-export function scalarOf(fields: Fields, name: string, spec: ParamSpec): ParamValue | undefined {
+export function scalarOf(fields: JsonObject, name: string, spec: ParamSpec): ParamValue | undefined {
   const value = fieldOf(fields, name);
   if (value === undefined) return undefined;
   const type: string = typeof value;
@@ -36,11 +34,6 @@ export function scalarOf(fields: Fields, name: string, spec: ParamSpec): ParamVa
 /** A field cannot be read: what was got and what was `wanted ...`. */
 export function unfit(name: string, value: unknown, wanted: string, code?: string): ModelError {
   return badField(name, `Cannot accept ${quote(name)}: got ${shown(value)}, ${wanted}`, code);
-}
-
-/** Whether a value is a JSON object. */
-export function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function shown(value: unknown): string {

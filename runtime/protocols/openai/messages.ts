@@ -1,7 +1,8 @@
 // The messages of a chat: all but the last are its history.
 import type { ChatMessage } from "../../core/call.ts";
 import { quote } from "../../core/error.ts";
-import { fieldOf, type Fields, isObject, unfit } from "./body.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
+import { fieldOf, unfit } from "./body.ts";
 
 /** A conversation that waits for its answer. */
 export interface Conversation {
@@ -18,7 +19,7 @@ const ROLES: Readonly<Record<string, ChatMessage["role"]>> = {
 };
 
 /** Reads `messages`. Throws `invalid_argument`. */
-export function readMessages(fields: Fields): Conversation {
+export function readMessages(fields: JsonObject): Conversation {
   const value = fieldOf(fields, "messages");
   if (!Array.isArray(value) || value.length === 0) {
     throw unfit("messages", value, "wanted an array of at least one message");

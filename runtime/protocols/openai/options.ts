@@ -3,8 +3,9 @@ import type { CallParams } from "../../core/call.ts";
 import { type CatalogEntry, findEntry } from "../../core/catalog.ts";
 import { ModelError, quote } from "../../core/error.ts";
 import type { ParamSpecs, ParamValue } from "../../core/spec.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
 import type { AdapterHost } from "../adapter.ts";
-import { fieldOf, type Fields, isObject, scalarOf, unfit } from "./body.ts";
+import { fieldOf, scalarOf, unfit } from "./body.ts";
 import { badField, modelNotFound, unsuitedModel } from "./error.ts";
 
 /** How an answer is to be given. */
@@ -58,7 +59,7 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** The function that `model` names. Throws `not_found` or `invalid_argument`. */
-export function entryOf(host: AdapterHost, fields: Fields, kind: "stream" | "chat"): CatalogEntry {
+export function entryOf(host: AdapterHost, fields: JsonObject, kind: "stream" | "chat"): CatalogEntry {
   const model = modelOf(fields);
   try {
     return findEntry(host.catalog, model, kind, "model");
@@ -71,7 +72,7 @@ export function entryOf(host: AdapterHost, fields: Fields, kind: "stream" | "cha
 }
 
 /** How the answer is to be given. Throws `invalid_argument`. */
-export function readOptions(fields: Fields, entry: CatalogEntry): AnswerOptions {
+export function readOptions(fields: JsonObject, entry: CatalogEntry): AnswerOptions {
   refuseUnsupported(fields);
   const stream = scalarOf(fields, "stream", { type: "boolean" }) === true;
   const bounds = ["max_completion_tokens", "max_tokens"].map((name) => scalarOf(fields, name, TOKEN_COUNT));
@@ -91,7 +92,7 @@ export function readOptions(fields: Fields, entry: CatalogEntry): AnswerOptions 
  * The function's parameters: each field with the name of one that it declares. What OpenAI knows and the function does
  * not declare is checked and left out. Throws `invalid_argument`.
  */
-export function readParams(fields: Fields, entry: CatalogEntry, maxTokens: number | undefined): CallParams {
+export function readParams(fields: JsonObject, entry: CatalogEntry, maxTokens: number | undefined): CallParams {
   const params: Record<string, ParamValue> = Object.create(null);
   for (const [name, spec] of Object.entries({ ...SAMPLING, ...entry.params })) {
     if (OWN_FIELDS.has(name)) continue;
@@ -109,13 +110,13 @@ export function declaredParam({ params }: CatalogEntry, name: string): ParamSpec
   return params && Object.hasOwn(params, name) ? params[name] : undefined;
 }
 
-function modelOf(fields: Fields): string {
+function modelOf(fields: JsonObject): string {
   const model = scalarOf(fields, "model", { type: "string" });
   if (typeof model === "string" && model !== "") return model;
   throw badField("model", "Cannot choose a model: wanted the name of a function as model (GET /v1/models lists them)");
 }
 
-function refuseUnsupported(fields: Fields): void {
+function refuseUnsupported(fields: JsonObject): void {
   for (const [name, harmless] of Object.entries(UNSUPPORTED)) {
     const value = fieldOf(fields, name);
     if (value === undefined || harmless.includes(JSON.stringify(value))) continue;
@@ -124,14 +125,14 @@ function refuseUnsupported(fields: Fields): void {
   }
 }
 
-function readStop(fields: Fields): readonly string[] {
+function readStop(fields: JsonObject): readonly string[] {
   const value = fieldOf(fields, "stop") ?? [];
   const stops = Array.isArray(value) ? value : [value];
   if (stops.length <= MAX_STOPS && stops.every((stop) => typeof stop === "string" && stop !== "")) return stops;
   throw unfit("stop", value, `wanted a text that is not empty, or up to ${MAX_STOPS} of them`);
 }
 
-function readIncludeUsage(fields: Fields, stream: boolean): boolean {
+function readIncludeUsage(fields: JsonObject, stream: boolean): boolean {
   const value = fieldOf(fields, "stream_options");
   if (value === undefined) return false;
   if (!isObject(value)) throw unfit("stream_options", value, "wanted an object");

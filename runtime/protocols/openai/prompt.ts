@@ -4,7 +4,8 @@ import type { CatalogEntry } from "../../core/catalog.ts";
 import { fillShape } from "../../core/check.ts";
 import { quote } from "../../core/error.ts";
 import type { NamedTensors } from "../../core/tensor.ts";
-import { fieldOf, type Fields, unfit } from "./body.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { fieldOf, unfit } from "./body.ts";
 import { unsuitedModel } from "./error.ts";
 import { declaredParam } from "./options.ts";
 
@@ -15,7 +16,7 @@ export interface PromptInput {
 }
 
 /** The text to continue; none is an empty one. Throws `invalid_argument`. */
-export function readPrompt(fields: Fields): string {
+export function readPrompt(fields: JsonObject): string {
   const value = fieldOf(fields, "prompt") ?? "";
   const only = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof only === "string") return only;

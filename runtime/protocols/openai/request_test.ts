@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "tensorlet/assert";
 import type { CatalogEntry } from "../../core/catalog.ts";
 import { type AnyModel, defineModel, resolveModel } from "../../core/define.ts";
 import { ModelError } from "../../core/error.ts";
-import type { Fields } from "./body.ts";
+import type { JsonObject } from "../../core/json.ts";
 import { readMessages } from "./messages.ts";
 import { readOptions, readParams } from "./options.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
@@ -26,8 +26,8 @@ const PARAMS = {
 const typed = entryOf(defineModel({ params: PARAMS, stream }));
 const untyped = entryOf(defineModel({ stream }));
 
-const options = (fields: Fields, entry = typed) => readOptions({ model: "m", ...fields }, entry);
-const params = (fields: Fields, entry = typed) => ({ ...readParams(fields, entry, undefined) });
+const options = (fields: JsonObject, entry = typed) => readOptions({ model: "m", ...fields }, entry);
+const params = (fields: JsonObject, entry = typed) => ({ ...readParams(fields, entry, undefined) });
 
 function refused(read: () => unknown, param: string, wanted: string): void {
   const error = assertThrows(read, ModelError, wanted);
