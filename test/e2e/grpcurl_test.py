@@ -3,20 +3,20 @@
 One server with the functions of test/testdata. The last line is "N passed, N failed".
 """
 import base64
+import functools
 import json
 import os
 import re
 import shlex
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import traceback
 
 from servers import FIXTURES, ROOT, Server
+from suite import equal, play, run
 
 PROTOS = os.path.join(ROOT, "protos")
 LIMIT_SECS = 60
@@ -37,10 +37,6 @@ TESTS = []
 def test(fn):
     TESTS.append(fn)
     return fn
-
-
-def equal(got, wanted, what=""):
-    assert got == wanted, "%s: got %r, wanted %r" % (what, got, wanted)
 
 
 def has(text, *needles):
@@ -371,23 +367,10 @@ def a_client_that_is_killed_ends_its_function(t):
 
 
 def main(only):
-    passed = failed = 0
     with Server(FIXTURES, args=["--http-port", "0"]) as server:
         shell = Shell(server)
-        for fn in TESTS:
-            if only and fn.__name__ not in only:
-                continue
-            try:
-                fn(shell)
-                passed += 1
-                print("PASS %s" % fn.__name__, flush=True)
-            except Exception:
-                failed += 1
-                print("FAIL %s\n%s\n%s" % (fn.__name__, traceback.format_exc(), server.log(15)), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+        return play([(fn.__name__, functools.partial(fn, shell)) for fn in TESTS], only, lambda: server.log(15))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's with block is left
-    sys.exit(main(sys.argv[1:]))
+    run(main, sys.argv[1:])

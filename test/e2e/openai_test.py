@@ -3,16 +3,16 @@
 Two servers on free ports: one with the project's functions, one with those of testdata/openai. The last line is
 "N passed, N failed".
 """
+import functools
 import os
-import signal
 import sys
 import time
-import traceback
 
 import openai
 from openai import OpenAI
 
 from servers import FUNCTIONS, ROOT, Server
+from suite import equal, play, run
 
 FIXTURES = os.path.join(ROOT, "test", "e2e", "testdata", "openai")
 TESTS = []
@@ -21,10 +21,6 @@ TESTS = []
 def test(fn):
     TESTS.append(fn)
     return fn
-
-
-def equal(got, wanted, what=""):
-    assert got == wanted, "%s: got %r, wanted %r" % (what, got, wanted)
 
 
 def fails(kind, fn):
@@ -216,23 +212,15 @@ def austen_talks(_, project):
 
 
 def main(only):
-    passed = failed = 0
     arguments = ["--http-port", "0"]
     with Server(FIXTURES, args=arguments) as own, Server(FUNCTIONS, args=arguments) as project:
-        for fn in TESTS:
-            if only and fn.__name__ not in only:
-                continue
-            try:
-                fn(client_of(own), client_of(project))
-                passed += 1
-                print("PASS %s" % fn.__name__, flush=True)
-            except Exception:
-                failed += 1
-                print("FAIL %s\n%s\n%s" % (fn.__name__, traceback.format_exc(), own.log(15)), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+        tests = [(fn.__name__, functools.partial(with_clients, fn, own, project)) for fn in TESTS]
+        return play(tests, only, lambda: own.log(15))
+
+
+def with_clients(fn, *servers):
+    fn(*map(client_of, servers))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers' with blocks are left
-    sys.exit(main(sys.argv[1:]))
+    run(main, sys.argv[1:])

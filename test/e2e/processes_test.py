@@ -25,6 +25,7 @@ from caselib import check
 from cut_network import isolating_command, shell
 from helpers import unique, until
 from servers import Server
+from suite import play, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SC = grpc.StatusCode
@@ -328,24 +329,6 @@ def in_own_network():
     os.execvp(command[0], command + [sys.executable] + sys.argv)
 
 
-def main(only):
-    passed = failed = 0
-    for fn in TESTS:
-        if only and fn.__name__ not in only:
-            continue
-        began = time.time()
-        try:
-            fn()
-            passed += 1
-            print("PASS %s (%.1f s)" % (fn.__name__, time.time() - began), flush=True)
-        except Exception:
-            failed += 1
-            print("FAIL %s\n%s" % (fn.__name__, traceback.format_exc()), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
-
-
 if __name__ == "__main__":
     in_own_network()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers' with blocks are left
-    sys.exit(main(sys.argv[1:]))
+    run(play, [(fn.__name__, fn) for fn in TESTS], sys.argv[1:])

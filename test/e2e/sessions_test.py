@@ -3,6 +3,7 @@
 Every server of this suite runs on a free port and is ended with it. The last line is "N passed, N failed".
 """
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 
 import grpc
 import inference_pb2 as ip
@@ -25,6 +25,7 @@ import model_inference_pb2_grpc as mpg
 from caselib import check
 from helpers import until
 from servers import ROOT, Server
+from suite import play, run
 
 FUNCTIONS = os.path.join(ROOT, "test", "e2e", "testdata", "sessions")
 SC = grpc.StatusCode
@@ -464,27 +465,13 @@ def alone(tmp):
 
 
 def main(only):
-    passed = failed = 0
     with tempfile.TemporaryDirectory() as tmp, contextlib.ExitStack() as stack:
-        pair = None
-        for fn in TESTS + alone(tmp):
-            if only and fn.__name__ not in only:
-                continue
-            if fn in TESTS and pair is None:
-                pair = Pair(stack, tmp)
-            try:
-                fn(pair) if fn in TESTS else fn()
-                passed += 1
-                print("PASS %s" % fn.__name__, flush=True)
-            except Exception:
-                failed += 1
-                print("FAIL %s\n%s" % (fn.__name__, traceback.format_exc()), flush=True)
-                for s in pair.servers if pair else ():
-                    print("%s\n%s" % (s.address, s.log(15)))
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+        pair = functools.cache(lambda: Pair(stack, tmp))  # started with the first test that needs it
+        tests = [(fn.__name__, functools.partial(lambda fn: fn(pair()), fn)) for fn in TESTS]
+        servers = lambda: pair().servers if pair.cache_info().currsize else ()
+        said = lambda: "".join("%s\n%s\n" % (s.address, s.log(15)) for s in servers())
+        return play(tests + [(fn.__name__, fn) for fn in alone(tmp)], only, said)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers' with blocks are left
-    sys.exit(main(sys.argv[1:]))
+    run(main, sys.argv[1:])

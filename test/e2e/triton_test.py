@@ -6,10 +6,6 @@ import asyncio
 import functools
 import os
 import queue
-import re
-import signal
-import sys
-import traceback
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +15,7 @@ import tritonclient.http as httpclient
 from tritonclient.utils import InferenceServerException
 
 from servers import ROOT, Server
+from suite import play, run
 
 FUNCTIONS = os.path.join(ROOT, "test", "e2e", "testdata", "triton")
 TESTS = []
@@ -363,23 +360,10 @@ def asyncio_stream(t):
 
 
 def main():
-    passed = failed = 0
     with Server(FUNCTIONS, args=["--http-port", "0"]) as server:
-        server.grpc = server.address
-        found = [m for m in (re.search(r"http://([\d.]+:\d+)", line) for line in list(server.lines)) if m]
-        server.http = found[0].group(1) if found else None
-        for name, fn in TESTS:
-            try:
-                fn(server)
-                passed += 1
-                print("PASS %s" % name, flush=True)
-            except Exception:
-                failed += 1
-                print("FAIL %s\n%s%s" % (name, traceback.format_exc(), server.log(10)), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+        server.grpc, server.http = server.address, server.http.removeprefix("http://")  # as the clients want them
+        return play([(name, functools.partial(fn, server)) for name, fn in TESTS], said=lambda: server.log(10))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's with block is left
-    sys.exit(main())
+    run(main)
