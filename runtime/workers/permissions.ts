@@ -1,4 +1,5 @@
 // What the host lets a function do: checks what functions.json grants, and says it as Deno wants to hear it. No I/O.
+import { isObject } from "../core/json.ts";
 
 /** The kinds of access that can be granted, as Deno names them. */
 export type PermissionKind = "read" | "write" | "net" | "env" | "ffi" | "run" | "sys" | "import";
@@ -87,9 +88,7 @@ function isHost(text: string): boolean {
 
 /** Checks what functions.json grants; paths are meant from `base`. Throws what `refuse` makes. */
 export function checkPermissions(value: unknown, base: URL, refuse: Refuse): Permissions {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw refuse.value("permissions", value, 'an object such as { "net": ["example.com"] }');
-  }
+  if (!isObject(value)) throw refuse.value("permissions", value, 'an object such as { "net": ["example.com"] }');
   const granted: { -readonly [K in keyof Permissions]: Permissions[K] } = {};
   for (const [kind, grant] of Object.entries(value)) {
     if (!isKind(kind)) throw refuse.name("permissions", "permission", kind, PERMISSION_KINDS);

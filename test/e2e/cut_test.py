@@ -12,7 +12,6 @@ import json
 import os
 import queue
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import time
 from types import SimpleNamespace
 
 from checks import Test, first_line
+from suite import run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROMISE = 60  # seconds from the cut on
@@ -362,5 +362,4 @@ if __name__ == "__main__":
         if isolated:
             os.execvp(isolated[0], isolated + [sys.executable, os.path.abspath(__file__), "--isolated"] + sys.argv[1:])
         args.proxy = True
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's with block is left
-    sys.exit(main(args))
+    run(main, args)

@@ -19,6 +19,7 @@ import threading
 import time
 
 from checks import Test, first_line
+from suite import run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARM_UP = 10  # rounds before memory counts: the heap, the code and the buffers find their size
@@ -233,5 +234,4 @@ if __name__ == "__main__":
         parser.add_argument("--requests", type=int, default=500)
         parser.add_argument("--isolation", default="inline")
         parser.add_argument("--processes", type=int, default=1)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server's with block is left
-        sys.exit(main(parser.parse_args()))
+        run(main, parser.parse_args())

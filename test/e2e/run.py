@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 
+import suite
 from servers import FIXTURES, FUNCTIONS, ROOT, Server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -100,7 +101,6 @@ def main():
     ap.add_argument("--skip-examples", action="store_true")
     ap.add_argument("-v", action="store_true")
     args = ap.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers' with blocks are left
     totals = Totals()
     for part in (lambda: cases(totals, args), lambda: args.only or args.skip_examples or examples(totals)):
         try:
@@ -114,4 +114,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    suite.run(main)

@@ -467,10 +467,16 @@ def alone(tmp):
 def main(only):
     with tempfile.TemporaryDirectory() as tmp, contextlib.ExitStack() as stack:
         pair = functools.cache(lambda: Pair(stack, tmp))  # started with the first test that needs it
-        tests = [(fn.__name__, functools.partial(lambda fn: fn(pair()), fn)) for fn in TESTS]
-        servers = lambda: pair().servers if pair.cache_info().currsize else ()
-        said = lambda: "".join("%s\n%s\n" % (s.address, s.log(15)) for s in servers())
-        return play(tests + [(fn.__name__, fn) for fn in alone(tmp)], only, said)
+
+        def with_pair(fn):
+            return lambda: fn(pair())
+
+        def said():
+            servers = pair().servers if pair.cache_info().currsize else ()
+            return "".join("%s\n%s\n" % (s.address, s.log(15)) for s in servers)
+
+        tests = [(fn.__name__, with_pair(fn)) for fn in TESTS] + [(fn.__name__, fn) for fn in alone(tmp)]
+        return play(tests, only, said)
 
 
 if __name__ == "__main__":

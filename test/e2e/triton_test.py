@@ -6,6 +6,7 @@ import asyncio
 import functools
 import os
 import queue
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -361,8 +362,8 @@ def asyncio_stream(t):
 
 def main():
     with Server(FUNCTIONS, args=["--http-port", "0"]) as server:
-        server.grpc, server.http = server.address, server.http.removeprefix("http://")  # as the clients want them
-        return play([(name, functools.partial(fn, server)) for name, fn in TESTS], said=lambda: server.log(10))
+        addresses = SimpleNamespace(grpc=server.address, http=server.http.removeprefix("http://"))  # as the clients want them
+        return play([(name, functools.partial(fn, addresses)) for name, fn in TESTS], said=lambda: server.log(10))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import http2 from "node:http2";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "tensorlet/assert";
 import { patchHttp2Close } from "../../runtime/transports/grpc/http2_patch.ts";
+import { deno } from "../harness/command.ts";
 import { encodeRequest } from "../harness/http2_client.ts";
 import { FUNCTIONS, MAIN, type Result, ROOT } from "../harness/server_process.ts";
 
@@ -17,10 +18,8 @@ function command(args: readonly string[], env: Readonly<Record<string, string>> 
   });
 }
 
-async function run(...args: string[]): Promise<Result> {
-  const { code, stdout, stderr } = await command(args).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+function run(...args: string[]): Promise<Result> {
+  return deno(ROOT, ...MAIN, ...args);
 }
 
 /** Reads until `text` has come; the rest can be read on. */

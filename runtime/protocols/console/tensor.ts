@@ -2,6 +2,7 @@
 // they stay exact; what is large comes as bytes in base64.
 import { ARRAY_TYPES, type DType, DTYPES, ELEMENT_BYTES, type FixedDType, isDType, isFixed } from "../../core/dtype.ts";
 import { ModelError } from "../../core/error.ts";
+import { isObject } from "../../core/json.ts";
 import { type AnyTensor, elementCount, fromBfloat16, type Shape, toBfloat16 } from "../../core/tensor.ts";
 import type { JsonElement, JsonTensor } from "./messages.ts";
 
@@ -41,10 +42,8 @@ function shortFloat32(value: number): number {
 
 /** JSON as a tensor; `label` names it in errors. Throws `invalid_argument` where it is none. */
 export function tensorFromJson(json: unknown, label: string): AnyTensor {
-  if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    throw refuse(label, "wanted an object with dtype, shape and data");
-  }
-  const { dtype, shape, data, base64 } = json as Record<string, unknown>;
+  if (!isObject(json)) throw refuse(label, "wanted an object with dtype, shape and data");
+  const { dtype, shape, data, base64 } = json;
   if (!isDType(dtype)) throw refuse(label, `dtype is ${show(dtype)}, wanted one of ${DTYPES.join(", ")}`);
   if (!isShape(shape)) throw refuse(label, `shape is ${show(shape)}, wanted an array of whole numbers from 0 on`);
   const elements = base64 === undefined ? readElements(dtype, data, label) : readBytes(dtype, base64, label);
