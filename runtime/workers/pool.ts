@@ -479,7 +479,7 @@ export class Pool implements Deployment {
     this.#drained = Promise.withResolvers<void>();
     if (this.#calls > 0) await this.#drained.promise;
     this.#closing.abort(new ModelError("unavailable", "The server is shutting down"));
-    this.#watchdog.close();
+    await this.#watchdog.close(); // handlers of aborted calls end, and `unload` comes after them
     await Promise.all(this.#launched);
     await Promise.all([...this.#members].map((member) => this.#end(member)));
     await Promise.all(this.#vanishing); // also of those that were about to end

@@ -356,6 +356,33 @@ Deno.test("Pool.close() leaves no timer, and replaces nothing", async () => {
   assertEquals([launches.length, clock.armed, pool.state], [3, 0, "unloaded"]);
 });
 
+Deno.test("Pool.close() gives the handlers of aborted calls their grace time before it unloads", async () => {
+  using clock = new FakeClock();
+  const { pool, instance, records } = await withOverdue();
+  instance(0).runs[1]!.finish();
+  const closing = pool.close();
+  await clock.advance(99);
+  assertEquals(instance(0).closed, []);
+  instance(0).runs[0]!.settle();
+  await settled();
+  instance(0).runs[1]!.settle();
+  await closing;
+  assertEquals([instance(0).closed, instance(0).killed, clock.armed], [[100], undefined, 0]);
+  assertEquals(records.filter(({ level }) => level === "warn"), []);
+});
+
+Deno.test("Pool.close() does not wait for a handler longer than its grace time", async () => {
+  using clock = new FakeClock();
+  const { pool, instance, other } = await withOverdue();
+  instance(0).runs[1]!.finish();
+  instance(0).runs[1]!.settle();
+  assertEquals(await codeOf(other), "ok");
+  const closing = pool.close();
+  await clock.advance(100);
+  await closing;
+  assertEquals([instance(0).closed, instance(0).killed], [[100], undefined]);
+});
+
 Deno.test("Pool.close() goes on when an unload fails", async () => {
   using _clock = new FakeClock();
   const { pool, instance, records } = fakePool({ instances: { min: 2, max: 2 } });

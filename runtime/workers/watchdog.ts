@@ -41,6 +41,7 @@ export class Watchdog {
   readonly #overdue = new Set<ReturnType<typeof setTimeout>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  #onQuiet: () => void = () => {};
 
   constructor(options: WatchdogOptions) {
     this.#options = options;
@@ -58,25 +59,29 @@ export class Watchdog {
     }, WATCH_MS);
   }
 
-  /** No more probes, and nobody is overdue. */
-  close(): void {
+  /** No more probes, and no instance is ended any more; resolves when no handler is left that has grace time. */
+  async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    for (const timer of this.#overdue) clearTimeout(timer);
+    if (this.#overdue.size > 0) await new Promise<void>((resolve) => this.#onQuiet = resolve);
   }
 
   /** A call has ended, its handler not yet: it gets the grace time. Returns what to call when it has. */
   expect(member: Member): () => void {
     if (this.#closed) return () => {};
     const timer = setTimeout(() => {
-      this.#overdue.delete(timer);
-      this.#onOverdue(member);
+      this.#forget(timer);
+      if (!this.#closed) this.#onOverdue(member);
     }, this.#options.graceMs);
     this.#overdue.add(timer);
     return () => {
       clearTimeout(timer);
-      this.#overdue.delete(timer);
+      this.#forget(timer);
     };
+  }
+
+  #forget(timer: ReturnType<typeof setTimeout>): void {
+    if (this.#overdue.delete(timer) && this.#overdue.size === 0) this.#onQuiet();
   }
 
   async #onOverdue(member: Member): Promise<void> {
