@@ -306,6 +306,7 @@ function spawn(options: ProcessOptions, socketPath: string, describeOnly: boolea
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",
+    detached: true, // a group of its own: a terminal's Ctrl-C is the server's to answer, who lets calls finish
   }).spawn();
 }
 

@@ -112,7 +112,7 @@ Deno.test("cli: logs and listing as JSON lines", async () => {
 for (
   const [args, text] of [
     [["--prt", "1"], "Did you mean --port?"],
-    [["no/such/folder"], 'no/such/folder": there is no such folder'],
+    [["no/such/folder", "--port", "0"], 'no/such/folder": there is no such folder'],
   ] as const
 ) {
   Deno.test(`cli: ${args.join(" ")} is one line and status 2`, async () => {

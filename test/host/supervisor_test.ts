@@ -109,21 +109,24 @@ async function untilOneListens(port: number): Promise<void> {
   }
 }
 
-Deno.test("supervisor: Ctrl-C, which the whole group gets, is one signal", async () => {
-  await using server = new DenoProcess(SERVE);
-  const port = await portOf(server);
-  using client = connect(port);
-  const stream = client.StreamPredict({ model_id: "counter", max_tokens: 5, params: { delay_ms: "100" } });
-  const first = new Promise((resolve) => stream.once("data", resolve));
-  const tokens = collect(stream);
-  await first;
-  server.signalGroup("SIGINT");
-  assertEquals((await tokens).length, 5);
-  assertEquals((await server.status).code, 0);
-  const log = await server.stderr.rest();
-  assertEquals(log.match(/once more to stop now/g)?.length, 1);
-  assertEquals(log.match(/ stopped/g)?.length, 1);
-});
+for (const level of ["inline", "worker", "process"]) {
+  Deno.test(`supervisor: Ctrl-C, which the whole group gets, is one signal (${level})`, async () => {
+    await using server = new DenoProcess([...SERVE, "--isolation", level]);
+    const port = await portOf(server);
+    using client = connect(port);
+    const stream = client.StreamPredict({ model_id: "counter", max_tokens: 5, params: { delay_ms: "100" } });
+    const first = new Promise((resolve) => stream.once("data", resolve));
+    const tokens = collect(stream);
+    await first;
+    server.signalGroup("SIGINT");
+    assertEquals((await tokens).length, 5);
+    assertEquals((await server.status).code, 0);
+    const log = await server.stderr.rest();
+    assertEquals(log.match(/once more to stop now/g)?.length, 1);
+    assertEquals(log.match(/ stopped/g)?.length, 1);
+    assertEquals(log.match(/ERROR/g), null);
+  });
+}
 
 Deno.test("supervisor: a function that signals its process neither stops the server nor opens its debugger", async () => {
   await using folder = await functionFolder({
