@@ -187,6 +187,7 @@ export const TABLE: readonly Row[] = [
   { modules: "runtime/host/supervised.ts", may: ["runtime/**", "node:process"] },
   { modules: "runtime/host/**", may: ["runtime/**", "deno.json"] },
   { modules: "functions/**", may: ["mod.ts", "functions/**", "npm:**", "node:**"] },
+  { modules: "examples/*.ts", may: ["runtime/client.ts", "functions/**", "npm:**"] }, // the README has such a one made
   { modules: "examples/<story>/**", may: ["mod.ts", "runtime/testing.ts", "examples/<story>/**", "npm:**"] },
 ];
 

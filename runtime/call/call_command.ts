@@ -30,7 +30,7 @@ export async function call(args: readonly string[]): Promise<number> {
     if (error instanceof OutputClosed) return 0;
     if (interrupt.signal.aborted) return INTERRUPTED;
     if (!(error instanceof ClientError)) throw error;
-    note(failureText(error));
+    note(failureText(error, isStream(config)));
     return 1;
   }
 }
@@ -57,7 +57,7 @@ class Interrupt implements Disposable {
 }
 
 async function answer(run: Run): Promise<void> {
-  const { mode, inputs, dtype, maxTokens } = run.config;
+  const { mode, inputs, dtype } = run.config;
   if (mode === "batch") return await batch(run);
   if (mode === "chat") return await chat(run, inputs[0]);
   const requests = await readRequests(inputs, dtype, {
@@ -65,10 +65,14 @@ async function answer(run: Run): Promise<void> {
     file: Deno.readFile,
   });
   for (const request of requests) {
-    // Only streams are of tokens.
-    if (mode === "stream" || maxTokens !== undefined) await stream(run, request);
+    if (isStream(run.config)) await stream(run, request);
     else await whatever(run, request, requests.length > 1);
   }
+}
+
+// Only streams are of tokens.
+function isStream({ mode, maxTokens }: Run["config"]): boolean {
+  return mode === "stream" || maxTokens !== undefined;
 }
 
 // A function says so before it has done anything, where it has no such handler.

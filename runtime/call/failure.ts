@@ -8,10 +8,14 @@ export function wantedDType(error: unknown): { readonly input: string; readonly 
   return typeof input === "string" && isDType(wantedDtype) ? { input, dtype: wantedDtype } : undefined;
 }
 
-/** Code, message, request id. */
-export function failureText(error: ClientError): string {
+/** Code, message, request id. A stream's request carries float32 alone, whatever `--dtype` says. */
+export function failureText(error: ClientError, isStream = false): string {
   const wanted = wantedDType(error);
-  const hint = wanted ? `; --dtype ${wanted.dtype} converts it` : "";
+  const hint = !wanted
+    ? ""
+    : isStream
+    ? "; over gRPC a stream takes float32 only, POST /v2/models/NAME/generate_stream takes others"
+    : `; --dtype ${wanted.dtype} converts it`;
   const { requestId, message } = error;
   const id = requestId === undefined || message.includes(requestId) ? "" : ` (request ${requestId})`;
   return `error: ${error.code}: ${message}${hint}${id}`.replaceAll(/\s*\n\s*/g, " ");

@@ -9,7 +9,9 @@ import { abortable, linkSignals, within } from "../../runtime/core/signal.ts";
 import type { Instance, Launch } from "../../runtime/workers/instance.ts";
 import { Pool } from "../../runtime/workers/pool.ts";
 import { DEFAULT_POOL_LIMITS, type PoolLimits } from "../../runtime/workers/pool_limits.ts";
+import { assertEquals } from "tensorlet/assert";
 import { chatCall, collect, NEVER, predictCall, recordLog } from "./calls.ts";
+import { settled } from "./clock.ts";
 
 /** A call in a {@linkcode FakeInstance}: runs until it is told to end, or aborted. */
 export class FakeRun implements Run {
@@ -220,6 +222,21 @@ export function fakePool(
       await pool.close();
     },
   };
+}
+
+/** A pool whose first instance's handlers ignore their aborts, with one such call beside another one. */
+export async function withOverdue(options: FakePoolOptions = {}) {
+  const fake = fakePool({
+    concurrency: 2,
+    graceMs: 100,
+    onLaunch: (launch, index) => launch.succeed().obeys = index > 0,
+    ...options,
+  });
+  const [ignoring, other] = [fake.call("ignoring"), fake.call("other")];
+  await settled();
+  ignoring.abort();
+  assertEquals(await codeOf(ignoring), "cancelled");
+  return { ...fake, other };
 }
 
 /** The code of a call's outcome. */
