@@ -121,7 +121,8 @@ export async function testModel<
   const log = createLogger((record) => logs.push(record));
   const model = resolveModel(definition, options.name ?? "model");
   const registry = new Registry(log);
-  registry.add(inlinePool(model, { ..."model" in options && { loaded: { value: options.model } }, log }));
+  const injected = "model" in options && { loaded: { value: options.model } };
+  registry.add(inlinePool(model, { ...injected, abandons: true, log }));
   const store = new MemorySessionStore();
   const assembly = assemble({ ...DEFAULT_LIMITS, registry, adapters: [], interceptors: [], sessionStore: store, log });
   await registry.loadWarm();
@@ -296,7 +297,7 @@ export async function createTestServer(
   const registry = new Registry(log);
   const instanceMetrics = new InstanceMetrics();
   for (const [name, definition] of Object.entries(models)) {
-    registry.add(inlinePool(resolveModel(definition, name), { observer: instanceMetrics, log }));
+    registry.add(inlinePool(resolveModel(definition, name), { abandons: true, observer: instanceMetrics, log }));
   }
   const adapters = options.adapters ?? (await import("./protocols/mod.ts")).PROTOCOLS;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };

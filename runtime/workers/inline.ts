@@ -45,19 +45,22 @@ export function inlineLauncher(model: ResolvedModel, options: InlineOptions): La
 export interface InlinePoolOptions extends InlineOptions {
   /** @default true */
   readonly warm?: boolean;
+  /** Closes without waiting for handlers whose calls were aborted. @default {false} */
+  readonly abandons?: boolean;
   /** Told of its calls and instances. */
   readonly observer?: Observer | undefined;
 }
 
 /** A function that is served from the server's own event loop, without bounds of its own. */
 export function inlinePool(model: ResolvedModel, options: InlinePoolOptions): Pool {
-  const { warm = true, observer } = options;
+  const { warm = true, abandons = false, observer } = options;
   const log = withFields(options.log, { model: model.name });
   const description = describeModel(model);
   return new Pool({
     description,
     launch: inlineLauncher(model, { ...options, log }),
     warm,
+    abandons,
     limits: UNBOUNDED,
     observer,
     log,

@@ -20,6 +20,8 @@ export interface PoolOptions {
   readonly description: ModelDescription;
   readonly limits: PoolLimits;
   readonly warm: boolean;
+  /** Closes without waiting for handlers whose calls were aborted. @default {false} */
+  readonly abandons?: boolean;
   readonly launch: Launch;
   /** Told of its calls and instances. */
   readonly observer?: Observer | undefined;
@@ -479,7 +481,7 @@ export class Pool implements Deployment {
     this.#drained = Promise.withResolvers<void>();
     if (this.#calls > 0) await this.#drained.promise;
     this.#closing.abort(new ModelError("unavailable", "The server is shutting down"));
-    await this.#watchdog.close(); // handlers of aborted calls end, and `unload` comes after them
+    await this.#watchdog.close(this.#options.abandons); // handlers of aborted calls end, and `unload` comes after them
     await Promise.all(this.#launched);
     await Promise.all([...this.#members].map((member) => this.#end(member)));
     await Promise.all(this.#vanishing); // also of those that were about to end

@@ -59,11 +59,12 @@ export class Watchdog {
     }, WATCH_MS);
   }
 
-  /** No more probes, and no instance is ended any more; resolves when no handler is left that has grace time. */
-  async close(): Promise<void> {
+  /** No more probes, and no instance is ended any more; resolves when no handler is left that has grace time, unless it `abandons` them. */
+  async close(abandons = false): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    if (this.#overdue.size > 0) await new Promise<void>((resolve) => this.#onQuiet = resolve);
+    if (abandons) this.#overdue.forEach((timer) => clearTimeout(timer));
+    else if (this.#overdue.size > 0) await new Promise<void>((resolve) => this.#onQuiet = resolve);
   }
 
   /** A call has ended, its handler not yet: it gets the grace time. Returns what to call when it has. */
