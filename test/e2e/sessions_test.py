@@ -366,6 +366,7 @@ def a_stopped_server_does_not_overwrite_what_came_after_it(p):
         e = refused(c.answer)
         check(e.code() is SC.ABORTED and "lease" in e.details(), "%s %s" % (e.code(), e.details()))
     check(LEASE_SECS * 0.5 < took < LEASE_SECS + 5, "the lease took %.1f s" % took)
+    until(lambda: answers(p.here), 10, "chats again")  # its waits for the store have run out while it stood still
     said = history(p.here, sid)
     check(said == ["a", "1: a", "b", "2: b"], "%s" % said)
 
