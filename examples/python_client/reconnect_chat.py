@@ -52,6 +52,7 @@ class Chat:
                 if isinstance(error, grpc.RpcError) and error.code() != grpc.StatusCode.UNAVAILABLE:
                     raise
                 # No answer, or the stream broke. A new channel: the old one may not know yet that its connection is dead.
+                self._replies.cancel()
                 self.close()
                 time.sleep(delay * random.uniform(0.5, 1))
                 delay = min(delay * 2, LONGEST_DELAY)
@@ -60,8 +61,9 @@ class Chat:
         raise ConnectionError("no answer from %s after %d attempts" % (self._address, attempts))
 
     def close(self):
+        """Says goodbye, and waits for the server's: grpcio can hang when Python ends in the middle of a cancellation."""
         self._outbox.put(None)
-        self._replies.cancel()
+        self._reader.join(self._pong_timeout)
         self._channel.close()
 
     def _open(self):
@@ -69,7 +71,8 @@ class Chat:
         self._outbox, self._inbox = queue.Queue(), queue.Queue()
         stub = model_inference_pb2_grpc.ModelInferenceStub(self._channel)
         self._replies = stub.ChatStream(iter(self._outbox.get, None), metadata=self._metadata)
-        threading.Thread(target=_read, args=(self._replies, self._inbox), daemon=True).start()
+        self._reader = threading.Thread(target=_read, args=(self._replies, self._inbox), daemon=True)
+        self._reader.start()
 
     def _send(self, content):
         self._outbox.put(model_inference_pb2.UserMessage(session_id=self.session, content=content))
