@@ -30,7 +30,7 @@ export interface Row {
   readonly title: string;
   /** What the row is about, and the plot shows. */
   readonly figure: Figure;
-  /** Blocks before the first that counts. V8 compiles for some 20,000 small calls, until one costs half. */
+  /** Blocks of a whole run before the first that counts, of a server on V8: a small call costs half in the end. */
   readonly warmUps: number;
   readonly contenders: readonly Contender[];
   readonly goals: readonly Goal[];
@@ -47,7 +47,7 @@ export const ROWS: readonly Row[] = [
     id: "tensor",
     title: "unary, 602 KB float32 as bytes",
     figure: "p50",
-    warmUps: 3,
+    warmUps: 8,
     contenders: fixtures(byPython("tensor", 120)),
     goals: [
       { figure: "p50", of: OURS, to: "grpc-js, Deno", atMost: 0.6 },
@@ -59,7 +59,7 @@ export const ROWS: readonly Row[] = [
     id: "floats",
     title: "unary, 150,528 packed floats",
     figure: "p50",
-    warmUps: 2,
+    warmUps: 6,
     contenders: fixtures(byPython("floats", 30)),
     goals: [
       { figure: "p50", of: OURS, to: "Python", atMost: 0.2 },
@@ -70,7 +70,7 @@ export const ROWS: readonly Row[] = [
     id: "small",
     title: "small unary calls, 4 connections of 16",
     figure: "rate",
-    warmUps: 5,
+    warmUps: 20,
     contenders: fixtures(byH2load("small", { path: UNARY, connections: 4, streams: 16, minBytes: 19 })),
     goals: [
       { figure: "rate", of: OURS, to: "Python", atLeast: 4 },
@@ -83,7 +83,7 @@ export const ROWS: readonly Row[] = [
     id: "streams",
     title: "streams of 100 tokens, 2 connections of 4",
     figure: "rate",
-    warmUps: 3,
+    warmUps: 15,
     contenders: fixtures(
       byH2load("stream", {
         path: "/inference.v1.ModelInference/StreamPredict",
@@ -101,7 +101,7 @@ export const ROWS: readonly Row[] = [
     id: "call",
     title: "small unary call, one caller",
     figure: "p50",
-    warmUps: 1,
+    warmUps: 3,
     contenders: fixtures(byPython("small", 500)),
     goals: [],
   },
@@ -109,7 +109,7 @@ export const ROWS: readonly Row[] = [
     id: "stream",
     title: "stream of 100 tokens, one caller",
     figure: "first",
-    warmUps: 1,
+    warmUps: 3,
     contenders: fixtures(oneStream),
     goals: [],
   },
@@ -117,7 +117,7 @@ export const ROWS: readonly Row[] = [
     id: "json",
     title: "602 KB array to array, gRPC and JSON over HTTP",
     figure: "p50",
-    warmUps: 2,
+    warmUps: 4,
     contenders: [
       { name: OURS, server: servers.TENSORLET, load: byPython("array_by_grpc", 60) },
       { name: "JSON over HTTP", server: servers.JSON_HTTP, load: byPython("array_by_json", 6) },
@@ -130,7 +130,7 @@ export const ROWS: readonly Row[] = [
     id: "batching",
     title: "digits, 64 callers, with and without batching",
     figure: "rate",
-    warmUps: 2,
+    warmUps: 12,
     contenders: ["digits", "digits_unbatched"].map((name) => ({
       name: name === "digits" ? OURS : "unbatched",
       server: servers.TENSORLET_TWINS,
@@ -145,7 +145,7 @@ export const ROWS: readonly Row[] = [
     id: "decode",
     title: "8 texts of austen, at once and one after the other",
     figure: "tokens",
-    warmUps: 1,
+    warmUps: 2,
     contenders: [
       { name: OURS, server: servers.TENSORLET_MODELS, load: texts(true) },
       { name: "one after the other", server: servers.TENSORLET_MODELS, load: texts(false) },
@@ -197,7 +197,7 @@ function digitsRow(callers: number): Row {
     id: `digits${callers}`,
     title: `digits, ${callers} callers, under four frameworks`,
     figure: "rate",
-    warmUps: 2,
+    warmUps: 12,
     contenders,
     goals: contenders.slice(1).map(({ name }) => ({ figure: "rate", of: OURS, to: name, atLeast: 3 })),
   };

@@ -3,7 +3,7 @@ import { cpuMs } from "./process_tree.ts";
 import type { Figures, RowResult, Skipped } from "./results.ts";
 import type { Contender, Row } from "./rows.ts";
 import { ServerProcess, Unavailable } from "./server_process.ts";
-import type { ServerSpec } from "./servers.ts";
+import { ON_V8, type ServerSpec } from "./servers.ts";
 import { orderOf } from "./stats.ts";
 import type { Workbench } from "./workbench.ts";
 
@@ -95,7 +95,7 @@ async function runRow(
     for (const contender of orderOf([...measured.keys()], Math.max(round, 0))) {
       const server = (await servers.get(contender.server))!;
       try {
-        if (round < 0) await warmUp(contender, server, bench, row.warmUps);
+        if (round < 0) await warmUp(contender, server, bench, ON_V8.has(contender.server) ? row.warmUps * scale : 1);
         else measured.get(contender)![round] = await measure(contender, server, bench, scale);
       } catch (error) {
         skip(skips, `${row.title}: ${contender.name}`, error);
@@ -107,7 +107,7 @@ async function runRow(
   return { id, title, figure, goals, contenders: [...measured].map(([{ name }, rounds]) => ({ name, rounds })) };
 }
 
-// By whole blocks, however short the measured ones are.
+// By whole blocks, however short the measured ones are; a short run has fewer.
 async function warmUp(contender: Contender, server: Running, bench: Workbench, blocks: number): Promise<void> {
   for (let block = 0; block < blocks; block++) await measure(contender, server, bench, 1);
 }

@@ -61,6 +61,18 @@ export const TENSORLET_TWINS: ServerSpec = {
   },
 };
 
+/** What runs on V8, which goes on compiling for some 100,000 small calls; the others are as fast at once. */
+export const ON_V8: ReadonlySet<ServerSpec> = new Set([
+  TENSORLET,
+  TENSORLET_WORKER,
+  TENSORLET_2,
+  BARE_DENO,
+  BARE_NODE,
+  JSON_HTTP,
+  TENSORLET_MODELS,
+  TENSORLET_TWINS,
+]);
+
 /** The same network under other frameworks. */
 export const LITSERVE: ServerSpec = litserve("LitServe", []);
 export const LITSERVE_BATCHED: ServerSpec = litserve("LitServe, batching", ["--batching"]);
