@@ -73,6 +73,7 @@ export async function startServer(spec: ServerSpec, bench: Workbench): Promise<R
   const server = await ServerProcess.start(await spec.command(bench));
   try {
     await spec.check(server.address, bench);
+    if (spec.isRestless) server.pause();
     return server;
   } catch (error) {
     await server[Symbol.asyncDispose]();
@@ -112,10 +113,18 @@ async function warmUp(contender: Contender, server: Running, bench: Workbench, b
   for (let block = 0; block < blocks; block++) await measure(contender, server, bench, 1);
 }
 
-async function measure({ load }: Contender, server: Running, bench: Workbench, scale: number): Promise<Figures> {
+async function measure(
+  { load, server: { isRestless } }: Contender,
+  server: Running,
+  bench: Workbench,
+  scale: number,
+): Promise<Figures> {
+  if (isRestless) server.resume();
   const before = cpuMs(server.pid);
   const { calls, figures } = await load({ address: server.address, bench, scale });
-  return { ...figures, cpu: (cpuMs(server.pid) - before) / calls };
+  const cpu = (cpuMs(server.pid) - before) / calls;
+  if (isRestless) server.pause();
+  return { ...figures, cpu };
 }
 
 function skip(skips: Map<string, string>, what: string, error: unknown): undefined {

@@ -1,6 +1,7 @@
 // A server under test: a process of its own.
 import { ROOT } from "../../harness/server_process.ts";
 import { kill, start } from "./children.ts";
+import { treeOf } from "./process_tree.ts";
 
 /** How a server is started. */
 export interface Command {
@@ -61,6 +62,16 @@ export class ServerProcess implements AsyncDisposable {
 
   get pid(): number {
     return this.#child.pid;
+  }
+
+  /** Has it stand still: it takes no processor time until {@linkcode resume}. */
+  pause(): void {
+    for (const pid of treeOf(this.pid)) Deno.kill(pid, "SIGSTOP");
+  }
+
+  /** Has it go on. */
+  resume(): void {
+    for (const pid of treeOf(this.pid)) Deno.kill(pid, "SIGCONT");
   }
 
   async #follow(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {

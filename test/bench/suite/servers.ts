@@ -8,6 +8,8 @@ import type { Workbench } from "./workbench.ts";
 /** A server that can be started. */
 export interface ServerSpec {
   readonly name: string;
+  /** It keeps a processor busy while nobody calls it, so it stands still while others are measured. */
+  readonly isRestless?: boolean;
   /** @throws {Unavailable} where it cannot run here */
   command(bench: Workbench): Promise<Command>;
   /** @throws {Error} where it does not answer as it should */
@@ -75,7 +77,7 @@ export const ON_V8: ReadonlySet<ServerSpec> = new Set([
 
 /** The same network under other frameworks. */
 export const LITSERVE: ServerSpec = litserve("LitServe", []);
-export const LITSERVE_BATCHED: ServerSpec = litserve("LitServe, batching", ["--batching"]);
+export const LITSERVE_BATCHED: ServerSpec = { ...litserve("LitServe, batching", ["--batching"]), isRestless: true };
 export const BENTOML: ServerSpec = bentoml("BentoML", "Digits");
 export const BENTOML_BATCHED: ServerSpec = bentoml("BentoML, batching", "BatchedDigits");
 export const MLSERVER: ServerSpec = mlserver("MLServer", "http");
